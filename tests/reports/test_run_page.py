@@ -150,3 +150,15 @@ def test_words_are_shaded_by_what_they_add_to_the_score(page):
     assert '<span>&lt;b&gt;<mark style="--share:1.00">text</mark>&lt;/b&gt; 0</span>' in html
     assert '<span><mark style="--share:0.50" class="less">other</mark> &amp; 0</span>' in html
     assert "The darker a word" in words(html) and "The darker a word" not in words(run_page(page))
+
+
+def test_terms_of_the_loss_are_drawn_and_the_ranking_beside_what_equal_scores_cost(page):
+    terms = {
+        "contrast": Curve("run", (5, 10), (0.1, 0.02)),
+        "rank": Curve("run", (5, 10), (210.0, 190.0)),
+        "rank_if_equal": Curve("run", (5, 10), (205.2, 205.2)),
+    }
+    page_words = words(run_page(replace(page, history=replace(page.history, terms=terms))))
+    assert "The term contrast of the loss." in page_words
+    assert "The term rank of the loss. The dashed line is its cost if all scores are equal" in page_words
+    assert page_words.count("The term ") == 2

@@ -32,6 +32,17 @@ def test_a_run_without_dev_has_no_curve(tmp_path):
     assert read_run(run_folder(tmp_path, "bare", {"seed": 1})).curve is None
 
 
+def test_terms_of_the_loss_are_curves_by_their_names(tmp_path):
+    folder = run_folder(tmp_path, "terms", {"seed": 1})
+    entries = [{"loss": 3.0, "loss_rank": 2.0, "loss_rank_if_equal": 2.5, "step": step} for step in (5, 10)]
+    (folder / "history.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+    terms = read_run(folder).terms
+    assert {name: (curve.steps, curve.values) for name, curve in terms.items()} == {
+        "rank": ((5, 10), (2.0, 2.0)),
+        "rank_if_equal": ((5, 10), (2.5, 2.5)),
+    }
+
+
 def test_what_training_writes_can_be_read(tiny_trunk, toy_pairs, tmp_path):
     from samesense.data import read_pairs
     from samesense.recipes.cosent.settings import CosentSettings

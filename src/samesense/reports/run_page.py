@@ -13,11 +13,11 @@ from samesense.reports.figures.distribution import NARROW as NARROW_PANEL
 from samesense.reports.figures.distribution import distribution
 from samesense.reports.figures.overview import NARROW, WIDE, ModelScore, rows_by_set
 from samesense.reports.figures.plot import Plot, Style
-from samesense.reports.figures.run import END, START, cones, dev_curve, extrapolated, loss_curve
+from samesense.reports.figures.run import END, START, cones, dev_curve, extrapolated, loss_curve, term_curve
 from samesense.reports.markup import Html, by_screen, element, figure, folded, joined, table
 from samesense.reports.page import document
 from samesense.reports.run_verdict import Finding, Verdict
-from samesense.reports.store import Run
+from samesense.reports.store import IF_EQUAL, Run
 from samesense.types import Evidence, Floats, Marked, Pair
 
 TEST_NOTE = (
@@ -166,6 +166,10 @@ def _training(page: RunPage) -> Html | None:
         drawings.append(partial(dev_curve, dev, page.selecting))
     if losses is not None:
         drawings.append(partial(loss_curve, losses))
+    terms = page.history.terms
+    for name, term in terms.items():
+        if not name.endswith(IF_EQUAL):
+            drawings.append(partial(term_curve, name, term, terms.get(f"{name}{IF_EQUAL}")))
     return _drawn(*drawings)
 
 

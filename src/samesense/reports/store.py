@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +78,12 @@ def read_results(path: str | Path) -> Results:
 DEV = "eval_dev_spearman"
 """Name of the dev score in the history."""
 
+TERM = "loss_"
+"""What the names of a loss's terms begin with in the history."""
+
+IF_EQUAL = "_if_equal"
+"""What the name of a term ends with that is the same term's cost where all scores are equal."""
+
 
 @dataclass(frozen=True)
 class Run:
@@ -88,6 +94,7 @@ class Run:
     curve: Curve | None  # Spearman on dev along the steps; None if it was never evaluated on dev
     results: list[Result]  # of the trained model on test data
     losses: Curve | None = None  # training loss along the steps, each point the mean since the one before
+    terms: Mapping[str, Curve] = field(default_factory=dict)  # the same of the terms of the loss, by their names
 
 
 class ManifestRecord(Record):
@@ -111,7 +118,15 @@ def read_run(folder: str | Path, name: str | None = None) -> Run:
         curve=_curve(run_name, history, DEV),
         results=[row for row in results if row.seed is not None],  # the start has no seed
         losses=_curve(run_name, history, "loss"),
+        terms=_terms(run_name, history),
     )
+
+
+def _terms(name: str, history: Sequence[Any]) -> dict[str, Curve]:
+    """Return the terms of the loss along the steps, by their names without the prefix."""
+    keys = dict.fromkeys(key for entry in history if isinstance(entry, dict) for key in entry if key.startswith(TERM))
+    curves = {key.removeprefix(TERM): _curve(name, history, key) for key in keys}
+    return {term: curve for term, curve in curves.items() if curve is not None}
 
 
 def _curve(name: str, history: Sequence[Any], key: str) -> Curve | None:

@@ -21,6 +21,7 @@ from samesense.errors import ConfigError, ModelError
 from samesense.evaluation.geometry import GeometryTask
 from samesense.inference.models.load import load
 from samesense.recipes.unsupervised.settings import Head, ViewSettings
+from samesense.reports.store import TERM
 from samesense.training.losses.base import TermMeans
 from samesense.training.losses.sentences import RankCSE
 from samesense.training.losses.tuples import projection
@@ -88,9 +89,6 @@ class GeometryPath(TrainerCallback):
 
 LEAST_LEARNT = 0.01
 """Share by which the ranking term must fall below that of equal scores, so that the ranking counts as learnt."""
-
-TERM = "loss_"
-"""Before the name of a term of the loss in the history."""
 
 
 class LossTerms(TrainerCallback):

@@ -48,6 +48,17 @@ def loss_curve(loss: Curve) -> Plot:
     return Plot("loss", "Training loss, the mean of the steps since the point before.", _of(axes))
 
 
+def term_curve(name: str, term: Curve, equal: Curve | None = None) -> Plot:
+    """Draw a term of the loss along the steps; ``equal`` is what it costs if all scores are equal, as a line."""
+    caption = f"The term {name} of the loss."
+    with styled():
+        axes = _steps(term, 1, name)
+        if equal is not None:
+            axes.plot(equal.steps, equal.values, color=START.colour, linestyle="--", linewidth=1.2)
+            caption = f"{caption} The dashed line is its cost if all scores are equal, when nothing is ranked."
+    return Plot(f"term-{name}", caption, _of(axes))
+
+
 def _steps(curve: Curve, factor: float, label: str) -> Axes:
     axes = new_figure(WIDTH, 2.7).subplots()
     values = factor * np.array(curve.values)
