@@ -225,6 +225,43 @@ def origin() -> Picture:
     return picture
 
 
+EXPLAINED = (
+    (
+        "both lead to",
+        (("price", 5.10, 3.92), ("increased", 2.79, 3.69), ("production", 4.54, 3.07), ("output", 4.05, 2.95)),
+    ),
+    ("only the first", (("supply", 6.19, 0.0), ("rising", 3.92, 0.0), ("falls", 3.92, 0.0))),
+    ("only the second", (("expensive", 0.0, 3.83), ("cut", 0.0, 2.74), ("curb", 0.0, 2.67))),
+)
+"""Words of the explanation in docs/methods/origin.md, and how much more likely than usual each sentence makes them."""
+
+
+def explanation() -> Picture:
+    """An explanation of ``samesense explain``: the words that two sentences lead to, as bars to either side."""
+    picture = Picture("An explanation: the words that two sentences lead to, and how strongly", 458)
+    for row, sentence in enumerate(
+        ("Oil prices rise as supply falls.", "Crude gets more expensive after output cuts.")
+    ):
+        picture.dot(24, 24 + 26 * row, radius=7, look="full" if row == 0 else "")
+        picture.text(42, 29 + 26 * row, sentence)
+    level = 66.0
+    for title, words in EXPLAINED:
+        picture.rule(level)
+        picture.text(EDGE, level + 22, title, "bold")
+        level += 38
+        for word, first, second in words:
+            picture.text(MIDDLE, level + 5, word, "", "middle")
+            for direction, strength, look in ((-1, first, "full"), (1, second, "")):
+                if strength:
+                    begin = MIDDLE + 52 * direction
+                    end = begin + 20 * direction * strength
+                    picture.line((begin, level), (end, level), tip=False)
+                    picture.dot(end, level, radius=6, look=look)
+            level += 26
+    picture.text(EDGE, level + 8, "A longer line: more likely than usual.", "muted")
+    return picture
+
+
 def distil() -> Picture:
     """A small student learns the teacher's vectors and its ranking of each batch."""
     picture = Picture("Distillation: a small student learns from a teacher", 514)
@@ -382,7 +419,7 @@ def _learning(picture: Picture, corner: Point, title: str, ways: dict[str, list[
             picture.line(place(*before), place(*after), look=look, tip=False)
 
 
-PICTURES = (cosent, supmpn, simcse, rankcse, origin, distil, mixed, training, convergence)
+PICTURES = (cosent, supmpn, simcse, rankcse, origin, explanation, distil, mixed, training, convergence)
 
 
 def main(arguments: list[str]) -> int:
