@@ -6,8 +6,9 @@ once. Rivals are the documented recipes of sentence-transformers and SetFit and 
 the same rows and the same start model. Only ``--model`` and ``--seed`` are added to our command.
 
     python benchmarks/without_a_flag.py run --data DATA --models MODELS --folder FOLDER --part development --seeds 1 2 3
-    python benchmarks/without_a_flag.py table --folder FOLDER --part development
+    python benchmarks/without_a_flag.py table --data DATA --models MODELS --folder FOLDER --part development
 
+To choose a default, ``--variant "NAME=FLAGS"`` runs our command with flags as one more system, on development tasks.
 ``run`` makes what is missing, and can be stopped at any time; ``--limit MINUTES`` ends it after the run at hand.
 Seconds are those of the processor, of the whole command, on all cores together.
 """
@@ -53,6 +54,7 @@ class Place:
     data: Path
     models: Path
     folder: Path
+    variants: dict[str, list[str]]  # flags by the name of a system
 
     def start(self, task: Task) -> str:
         """Return the start model of a task as commands take it."""
@@ -64,11 +66,12 @@ class Place:
         return self.folder / task.name.replace(" ", "_").replace(",", "") / name
 
 
-def systems_of(task: Task) -> list[str]:
+def systems_of(task: Task, variants: Iterable[str] = ()) -> list[str]:
     """Return the systems of a task, ours first."""
     english = task.start != "me5-small"
     frozen = [FROZEN] if task.kind in ("scored", "binary", "nli") else []
-    return [OURS, START, *names_of(task.kind), *frozen, *([LARGER] if english and task.start != "bge-small-en" else [])]
+    larger = [LARGER] if english and task.start != "bge-small-en" else []
+    return [OURS, *variants, START, *names_of(task.kind), *frozen, *larger]
 
 
 # --- runs
@@ -79,7 +82,7 @@ def run(place: Place, tasks: Sequence[Task], seeds: Sequence[int], systems: Sequ
     ends = time.monotonic() + 60 * limit
     for seed in seeds:
         for task in tasks:
-            for system in systems_of(task):
+            for system in systems_of(task, place.variants):
                 path = place.results(task, system, seed)
                 if path.is_file() or (systems and system not in systems):
                     continue
@@ -101,8 +104,8 @@ def run_system(place: Place, task: Task, system: str, seed: int, scratch: Path) 
     start = place.start(task)
     facts: dict[str, Any] = {"seconds": 0.0}
     model = start
-    if system == OURS:
-        facts, model = train_ours(task, rows, start, seed, scratch)
+    if system == OURS or system in place.variants:
+        facts, model = train_ours(task, rows, start, seed, scratch, place.variants.get(system, []))
     elif system == LARGER:
         model = str(place.models / "bge-small-en")
     elif system not in (START, FROZEN):
@@ -138,12 +141,14 @@ def timed(words: list[str]) -> dict[str, Any]:
     return {"seconds": processor_seconds() - before, "clock": time.perf_counter() - started}
 
 
-def train_ours(task: Task, rows: list[Row], start: str, seed: int, scratch: Path) -> tuple[dict[str, Any], str]:
-    """Train by our command without a flag, and return what its verdict says."""
+def train_ours(
+    task: Task, rows: list[Row], start: str, seed: int, scratch: Path, flags: list[str]
+) -> tuple[dict[str, Any], str]:
+    """Train by our command, and return what its verdict says."""
     output = scratch / "run"
     file = write_training_file(task, rows, scratch)
     words = [sys.executable, "-m", "samesense", "train", str(file), "--output", str(output), "--seed", str(seed)]
-    facts = timed([*words, *(["--model", start] if start != "default" else [])])
+    facts = timed([*words, *flags, *(["--model", start] if start != "default" else [])])
     record = json.loads((output / "manifest.json").read_text(encoding="utf-8"))
     verdict = record.get("verdict") or {}
     facts |= {"method": record["method"], "verdict": verdict.get("verdict", "none"), "kept": bool(verdict.get("kept"))}
@@ -282,15 +287,16 @@ def table(place: Place, tasks: Sequence[Task]) -> str:
     regrets, differences, ratios = [], [], []
     right = judged = 0
     for task in tasks:
-        runs_by_system = {system: read_runs(place, task, system) for system in systems_of(task)}
+        runs_by_system = {system: read_runs(place, task, system) for system in systems_of(task, place.variants)}
         runs = {system: finished for system, finished in runs_by_system.items() if finished is not None}
         if OURS not in runs or START not in runs or len(runs) < 3:
             continue
         ours, start = runs[OURS], runs[START]
-        trained = {name: run for name, run in runs.items() if name not in (OURS, START, LARGER)}
+        rivals = [*names_of(task.kind), FROZEN]
+        trained = {name: run for name, run in runs.items() if name in rivals}
         best = max(trained, key=lambda name: trained[name].mean)
         comparison = compare_runs(ours.evidence, trained[best].evidence, SAMPLES)
-        regret = max(run.mean for run in runs.values()) - ours.mean
+        regret = max(run.mean for name, run in runs.items() if name not in place.variants) - ours.mean
         gain = compare_runs(ours.evidence, start.evidence[: len(ours.evidence)], SAMPLES)
         truth = "better" if gain.low > 0 else "worse" if gain.high < 0 else "no difference"
         words = [("kept" if facts["kept"] else facts["verdict"]) for facts in ours.facts]
@@ -305,6 +311,9 @@ def table(place: Place, tasks: Sequence[Task]) -> str:
         cells = [task.name, f"{start.mean:.2f}", f"{ours.mean:.2f}", best, f"{trained[best].mean:.2f}", interval]
         cells += [f"{regret:.2f}", f"{ours.seconds:.0f} / {trained[best].seconds:.0f}", verdict]
         lines.append(f"| {' | '.join(cells)} |")
+        for name in place.variants:
+            if name in runs:
+                lines.append(variant_row(name, runs[name], ours))
     if regrets:
         lines += [
             "",
@@ -314,6 +323,15 @@ def table(place: Place, tasks: Sequence[Task]) -> str:
             f"{judged} runs.",
         ]
     return "\n".join(lines)
+
+
+def variant_row(name: str, variant: Runs, ours: Runs) -> str:
+    """Return a row of the table for a variant of our command, compared with the command without a flag."""
+    seeds = {run.seed for run in variant.evidence}
+    comparison = compare_runs(variant.evidence, [run for run in ours.evidence if run.seed in seeds], SAMPLES)
+    interval = f"{100 * comparison.difference:+.2f} [{100 * comparison.low:+.1f}, {100 * comparison.high:+.1f}]"
+    cells = [f"↳ {name}", "", f"{variant.mean:.2f}", "our command", f"{ours.mean:.2f}", interval, ""]
+    return f"| {' | '.join([*cells, f'{variant.seconds:.0f} / {ours.seconds:.0f}', ''])} |"
 
 
 def is_right(word: str, truth: str) -> bool:
@@ -336,10 +354,14 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--tasks", nargs="*", default=[], help="only those whose names begin so")
     parser.add_argument("--systems", nargs="*", default=[], help="only these")
+    parser.add_argument("--variant", nargs="*", default=[], help="NAME=FLAGS of our command, as one more system")
     parser.add_argument("--limit", type=float, default=float("inf"), help="minutes after which no run begins")
     args = parser.parse_args()
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    place = Place(args.data, args.models, args.folder)
+    variants = {name: flags.split() for name, _, flags in (text.partition("=") for text in args.variant)}
+    if variants and args.part == "final":
+        parser.error("final tasks choose nothing: leave --variant out")
+    place = Place(args.data, args.models, args.folder, variants)
     tasks = [task for task in PARTS[args.part] if not args.tasks or task.name.startswith(tuple(args.tasks))]
     if args.action == "run":
         run(place, tasks, args.seeds, args.systems, args.limit)
