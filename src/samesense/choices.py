@@ -15,15 +15,6 @@ def check_choice(name: str, value: object, choices: Any) -> None:
         raise ConfigError(f"`{name}` is one of {', '.join(words)}; received {value!r}.")
 
 
-def check_columns(columns: object, name: str = "columns") -> None:
-    """Raise ConfigError if names of columns are no text, such as a list of them."""
-    if columns is None or isinstance(columns, str):
-        return
-    listed = isinstance(columns, list | tuple) and all(isinstance(column, str) for column in columns)
-    form = ",".join(columns) if listed else "left,right,same"  # type: ignore[arg-type]  # texts
-    raise ConfigError(f'`{name}` is one text, names separated by commas; received {columns!r}. Write {name}="{form}".')
-
-
 def check_named(model: object) -> str:
     """Return the name of a model whose files are needed; ConfigError for one that is in memory."""
     if isinstance(model, str | Path):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import samesense
-from samesense.data.formats.options import current_options
+from samesense.data.rows.text import current_options
 from samesense.errors import ConfigError, DataError
 from tests.command import run_command
 

@@ -12,7 +12,7 @@ from samesense.data.extraction.files import (
     holds_document_files,
     read_document_file,
 )
-from samesense.data.formats.options import TableOptions, table_options
+from samesense.data.rows.text import TableOptions, table_options
 from samesense.errors import DataError, MissingExtraError
 from tests.data.made_documents import docx, paragraph, pdf
 

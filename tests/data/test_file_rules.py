@@ -8,8 +8,8 @@ from zipfile import ZipFile
 import pytest
 
 from samesense.data import load_rows, read_pairs
-from samesense.data.formats.columns import quoted
 from samesense.data.kinds import detect_kind
+from samesense.data.rows.columns import quoted
 from samesense.data.sentences import all_texts
 from samesense.errors import DataError
 
@@ -299,7 +299,7 @@ def refused_by_any_reader(path):
 
 @pytest.mark.parametrize("name", ["a.tsv", "a.csv", "a.jsonl", "a.txt", "a.txt.gz"])
 def test_a_line_without_end_is_refused_before_it_is_held(tmp_path, name, monkeypatch):
-    monkeypatch.setattr("samesense.data.formats.lines.LONGEST_ROW", 2**20)
+    monkeypatch.setattr("samesense.data.rows.text.LONGEST_ROW", 2**20)
     content = b"a" * 2**20 + b"\n" + b"b" * 2**24
     (tmp_path / name).write_bytes(gzip.compress(content, 1) if name.endswith("gz") else content)
     with pytest.raises(DataError, match="row 1: a row has at most 1 MB, and this one goes on"):

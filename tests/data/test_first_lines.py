@@ -4,9 +4,9 @@ import pytest
 
 import samesense
 from samesense.data import load_rows
-from samesense.data.formats.blocks import blocks, rows_at
-from samesense.data.formats.options import TableOptions, table_options
 from samesense.data.kinds import detect_kind
+from samesense.data.rows.blocks import blocks, rows_at
+from samesense.data.rows.text import TableOptions, table_options
 from samesense.data.sentences import all_texts
 from samesense.errors import ConfigError, DataError
 

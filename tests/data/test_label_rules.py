@@ -5,8 +5,7 @@ import json
 import pytest
 
 from samesense.data import examine, read_pairs
-from samesense.data.formats.label_values import to_number
-from samesense.data.formats.labels import infer_scale, percent_text
+from samesense.data.rows.labels import infer_scale, percent_text, to_number
 from samesense.errors import ConfigError, DataError
 from samesense.recipes.reading import Reading
 from samesense.training.losses.registry import PAIR_LOSSES

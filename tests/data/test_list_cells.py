@@ -7,8 +7,8 @@ import pytest
 
 import samesense
 from samesense.data.documents import running_documents
-from samesense.data.formats.list_cells import LONGEST_LITERAL, ListCellError, list_in, texts_in
 from samesense.data.kinds import kind_of
+from samesense.data.rows.list_cells import LONGEST_LITERAL, ListCellError, list_in, texts_in
 from samesense.errors import DataError
 
 TEXTS = ["forgotten password", 'it\'s "quoted"', "a, b] [c", "tab\tline\nend\\", "ü 😡"]

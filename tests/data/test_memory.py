@@ -8,7 +8,7 @@ from datasets import ClassLabel, Dataset, Features, Value
 
 import samesense
 from samesense.data import read_pairs
-from samesense.data.formats.memory import as_sources
+from samesense.data.rows.sources import as_sources
 from samesense.data.sentences import read_unlabelled
 from samesense.data.tuples.read import read_tuples
 from samesense.errors import ConfigError, DataError

@@ -3,7 +3,7 @@
 import pytest
 
 import samesense
-from samesense.data.formats.naming import distinct_names
+from samesense.data.rows.sources import distinct_names
 from tests.command import run_command
 
 

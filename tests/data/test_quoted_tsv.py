@@ -6,8 +6,8 @@ import logging
 import pytest
 
 from samesense.data import load_rows, read_pairs
-from samesense.data.formats.blocks import blocks, rows_at
-from samesense.data.formats.options import TableOptions, table_options
+from samesense.data.rows.blocks import blocks, rows_at
+from samesense.data.rows.text import TableOptions, table_options
 from samesense.errors import DataError
 
 ROWS = [

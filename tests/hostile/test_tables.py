@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from samesense.data import load_rows
-from samesense.data.formats.columns import Columns
-from samesense.data.formats.encodings import encoding_of
-from samesense.data.formats.labels import parse_labels, refuse_words
-from samesense.data.formats.list_cells import ListCellError, texts_in
-from samesense.data.formats.options import TableOptions, table_options
-from samesense.data.formats.quoting import quote_fields
-from samesense.data.formats.yes_no import LANGUAGES
+from samesense.data.rows.columns import Columns
+from samesense.data.rows.delimited import quote_fields
+from samesense.data.rows.encodings import encoding_of
+from samesense.data.rows.labels import parse_labels, refuse_words
+from samesense.data.rows.list_cells import ListCellError, texts_in
+from samesense.data.rows.text import TableOptions, table_options
+from samesense.data.rows.yes_no import LANGUAGES
 from samesense.errors import DataError
 from tests.hostile.conftest import figures, rounds
 
@@ -40,7 +40,7 @@ def rows_of(path, options=None):
     heard = []
     handler = logging.Handler()
     handler.emit = heard.append
-    logger = logging.getLogger("samesense.data.formats.quoting")
+    logger = logging.getLogger("samesense.data.rows.delimited")
     logger.addHandler(handler)
     try:
         with table_options(options):

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from samesense.data.formats.files import read_rows
+from samesense.data.rows.sources import read_rows
 from samesense.encoder.vectors.quantize import Quantizer
 from samesense.inference.output import Encoded, write_encoded
 from samesense.inference.tables import Table, write_tables

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from samesense.data import read_pairs
-from samesense.data.formats import sources
+from samesense.data.rows import sources
 from samesense.recipes.compare.sentences import read_topics
 from samesense.recipes.cosent.settings import choose
 from samesense.recipes.methods import METHODS

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from samesense.data.formats.memory import Rows
+from samesense.data.rows.memory import Rows
 from samesense.errors import ConfigError, DataError
 from samesense.recipes.fitting import fitting_method
 from samesense.recipes.methods import METHODS, method_named

@@ -8,11 +8,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from samesense.choices import check_choice, check_columns
-from samesense.data.formats.memory import Source, as_sources, in_memory, name_of, numbered, rereadable, short_name
-from samesense.data.formats.naming import distinct_names
-from samesense.data.formats.options import Header, Quoting, reads_tables
+from samesense.choices import check_choice
 from samesense.data.kinds import KIND_INFO, DetectedKind, detect_kind
+from samesense.data.rows.columns import check_columns
+from samesense.data.rows.sources import (
+    Source,
+    as_sources,
+    distinct_names,
+    in_memory,
+    name_of,
+    numbered,
+    rereadable,
+    short_name,
+)
+from samesense.data.rows.text import Header, Quoting, reads_tables
 from samesense.errors import ConfigError, DataError
 from samesense.execution.unread import logs_unread
 
@@ -88,12 +97,11 @@ def read(
     if kinds == {"pairs"}:
         options = {"label_order": label_order, "label_range": label_range, "drop_bad_rows": drop_bad_rows}
         columns_of_sources = [kind.columns for kind in detected]
-        return concat(
-            [
-                labelled_pairs(item, columns=names, **options)
-                for item, names in zip(sources, columns_of_sources, strict=True)
-            ]
-        )
+        pairs = [
+            labelled_pairs(item, columns=names, **options)
+            for item, names in zip(sources, columns_of_sources, strict=True)
+        ]
+        return pairs[0] if len(pairs) == 1 else concat(pairs)
     if len(kinds) > 1 or kinds == {"documents"}:
         received = ", ".join(f"{name_of(item)}: {kind.by}" for item, kind in zip(sources, detected, strict=True))
         raise DataError(

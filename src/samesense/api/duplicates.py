@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from samesense.api.data import labelled_pairs, texts_of
 from samesense.choices import check_choice
-from samesense.data.formats.memory import Source
-from samesense.data.formats.options import Header, Quoting, reads_tables
+from samesense.data.rows.sources import Source
+from samesense.data.rows.text import Header, Quoting, reads_tables
 from samesense.execution.unread import logs_unread
 
 if TYPE_CHECKING:

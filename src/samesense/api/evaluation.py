@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from samesense.api.data import Scale, labelled_pairs
-from samesense.choices import check_choice, check_columns, check_named
-from samesense.data.formats.memory import Source, as_sources, names_among
-from samesense.data.formats.options import Header, Quoting, reads_tables
+from samesense.choices import check_choice, check_named
+from samesense.data.rows.columns import check_columns
+from samesense.data.rows.sources import Source, as_sources, names_among
+from samesense.data.rows.text import Header, Quoting, reads_tables
 from samesense.errors import ConfigError
 from samesense.execution.progress import stage
 from samesense.execution.unread import logs_unread

@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from samesense.data.formats.options import Header, Quoting, reads_tables
+from samesense.data.rows.text import Header, Quoting, reads_tables
 from samesense.errors import ConfigError
 from samesense.execution.unread import logs_unread
 from samesense.results import RowList

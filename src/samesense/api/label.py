@@ -9,9 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from samesense.choices import check_choice, check_columns
-from samesense.data.formats.memory import Source, in_memory, name_of, names_among, rereadable
-from samesense.data.formats.options import Header, Quoting, reads_tables
+from samesense.choices import check_choice
+from samesense.data.rows.columns import check_columns
+from samesense.data.rows.sources import Source, in_memory, name_of, names_among, rereadable
+from samesense.data.rows.text import Header, Quoting, reads_tables
 from samesense.errors import ConfigError, DataError, MissingExtraError
 from samesense.execution.unread import log_unread_now, logs_unread
 from samesense.inference.names import place_of, split_kind

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from samesense.api.data import Scale, labelled_pairs
-from samesense.choices import check_columns, check_named
-from samesense.data.formats.memory import Source, names_among
-from samesense.data.formats.options import Header, Quoting, reads_tables
+from samesense.choices import check_named
+from samesense.data.rows.columns import check_columns
+from samesense.data.rows.sources import Source, names_among
+from samesense.data.rows.text import Header, Quoting, reads_tables
 from samesense.execution.progress import stage
 from samesense.execution.unread import logs_unread
 

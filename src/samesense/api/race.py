@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from samesense.api.data import Scale
-from samesense.data.formats.memory import Source
-from samesense.data.formats.options import Header, Quoting, reads_tables
+from samesense.data.rows.sources import Source
+from samesense.data.rows.text import Header, Quoting, reads_tables
 from samesense.execution.unread import logs_unread
 
 if TYPE_CHECKING:

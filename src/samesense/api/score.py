@@ -11,9 +11,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from samesense.choices import check_choice, check_columns
-from samesense.data.formats.memory import Source, in_memory, rereadable
-from samesense.data.formats.options import Header, Quoting, reads_tables
+from samesense.choices import check_choice
+from samesense.data.rows.columns import check_columns
+from samesense.data.rows.sources import Source, in_memory, rereadable
+from samesense.data.rows.text import Header, Quoting, reads_tables
 from samesense.errors import ConfigError, DataError
 from samesense.execution.unread import logs_unread
 

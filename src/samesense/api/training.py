@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from samesense.api.data import Scale, labelled_pairs
-from samesense.data.formats.memory import Source, as_sources, in_memory, name_of
-from samesense.data.formats.options import Header, Quoting, reads_tables
+from samesense.data.rows.sources import Source, as_sources, in_memory, name_of
+from samesense.data.rows.text import Header, Quoting, reads_tables
 from samesense.errors import ConfigError
 from samesense.execution.unread import logs_unread
 

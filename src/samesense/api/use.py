@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from samesense.api.data import labelled_pairs, texts_of
-from samesense.choices import check_choice, check_columns, check_named
-from samesense.data.formats.memory import Source, as_sources, names_among, short_name
-from samesense.data.formats.options import Header, Quoting, reads_tables
+from samesense.choices import check_choice, check_named
+from samesense.data.rows.columns import check_columns
+from samesense.data.rows.sources import Source, as_sources, names_among, short_name
+from samesense.data.rows.text import Header, Quoting, reads_tables
 from samesense.errors import ConfigError, DataError, ModelError
 from samesense.execution.unread import logs_unread
 from samesense.failures import DAMAGED

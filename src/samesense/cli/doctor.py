@@ -19,8 +19,7 @@ from samesense.cli.output import (
     put_json,
     reads_tables,
 )
-from samesense.data.formats.memory import short_name
-from samesense.data.formats.naming import distinct_names
+from samesense.data.rows.sources import distinct_names, short_name
 from samesense.errors import BadRowsError, ConfigError, SamesenseError
 
 

@@ -18,7 +18,7 @@ from samesense.cli.output import (
     logger,
     reads_tables,
 )
-from samesense.data.formats.memory import Name
+from samesense.data.rows.sources import Name
 from samesense.encoder.vectors.quantize import VectorType
 from samesense.encoder.windows import Chunk
 from samesense.errors import ConfigError

@@ -16,9 +16,8 @@ from typing import Annotated, Any, Literal, ParamSpec
 from cyclopts import Group, Parameter
 
 from samesense.cli.colour import painted
-from samesense.data.formats.lines import without_breaks
-from samesense.data.formats.memory import Name
-from samesense.data.formats.options import Header, Quoting, TableOptions, table_options
+from samesense.data.rows.sources import Name
+from samesense.data.rows.text import Header, Quoting, TableOptions, table_options, without_breaks
 from samesense.errors import ConfigError
 from samesense.execution.progress import note_message
 from samesense.execution.ranks import is_main

@@ -34,7 +34,7 @@ def quickstart(output: Path = Path("runs/quickstart"), /, *, model: str = "defau
     import samesense
     from samesense.cli.train import Flags, train
     from samesense.data import read_pairs, sample_path
-    from samesense.data.formats.memory import Name
+    from samesense.data.rows.sources import Name
     from samesense.inference.calibration.fit import calibrate
     from samesense.reports.figures.plot import need_matplotlib
     from samesense.reports.run_verdict import verdict_from

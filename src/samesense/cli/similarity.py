@@ -19,8 +19,8 @@ from samesense.cli.output import (
     put_json,
     reads_tables,
 )
-from samesense.data.formats.delimited import read_fields
-from samesense.data.formats.lines import standard_input
+from samesense.data.rows.delimited import read_fields
+from samesense.data.rows.text import standard_input
 from samesense.errors import ConfigError, DataError
 from samesense.types import Pair, Scores
 

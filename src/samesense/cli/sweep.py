@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from samesense.cli.output import RERUN, Flag, Json, Output, logger, named_values, on_interrupt, put
-from samesense.data.formats.files import missing_file
+from samesense.data.rows.sources import missing_file
 
 if TYPE_CHECKING:
     from samesense.recipes.sweep.plan import Plan

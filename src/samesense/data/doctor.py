@@ -10,13 +10,13 @@ from typing import Any
 from samesense.data.benchmarks.sentences import LabelledSentences, read_sentences
 from samesense.data.documents import running_documents
 from samesense.data.examples import Conflict, conflict_lines
-from samesense.data.formats.memory import Source, name_of, rereadable, short_name
 from samesense.data.kinds import DataKind, detect_kind
 from samesense.data.others import pairs_in, pairs_of, plain_texts
 from samesense.data.pairs.data import PairData
 from samesense.data.pairs.doctor import MOST_COUNTED, DataReport, describe_texts, examine, texts_line
 from samesense.data.pairs.keys import plain_pair, plain_text, sentences_of
 from samesense.data.pairs.read import read_pairs
+from samesense.data.rows.sources import Source, name_of, rereadable, short_name
 from samesense.data.sentences import Sentences, read_unlabelled
 from samesense.data.tuples.data import TupleData
 from samesense.data.tuples.read import read_tuples

@@ -19,12 +19,11 @@ from samesense.data.extraction.files import (
     is_document_name,
     read_document_file,
 )
-from samesense.data.formats.endings import is_text_file, split_suffix
-from samesense.data.formats.files import Row, read_rows
-from samesense.data.formats.lines import read_lines
-from samesense.data.formats.list_cells import FIX, ListCellError, list_in
-from samesense.data.formats.sources import load_rows
-from samesense.data.formats.text_columns import log_unread
+from samesense.data.rows.columns import Row
+from samesense.data.rows.list_cells import FIX, ListCellError, list_in
+from samesense.data.rows.sources import load_rows, read_rows
+from samesense.data.rows.text import is_text_file, read_lines, split_suffix
+from samesense.data.rows.text_columns import log_unread
 from samesense.errors import ConfigError, DataError
 from samesense.failures import imported
 from samesense.hashes import rows_hash

@@ -13,33 +13,46 @@ from samesense.data.benchmarks.published import holds_arguments
 from samesense.data.benchmarks.sentences import LABEL_NAMES, LabelledSentences
 from samesense.data.documents import TEXT_NAMES
 from samesense.data.extraction.files import holds_document_files, is_document_name
-from samesense.data.formats.columns import (
+from samesense.data.pairs.data import PairData
+from samesense.data.rows.columns import (
+    ANCHOR_NAMES,
     KNOWN_NAMES,
     NEGATIVE_NAMES,
     SINGLE_NAMES,
     TEXT_PAIRS,
     Columns,
+    Layout,
+    Row,
     first_of,
     first_pair_of,
+    holds_lists,
     is_distance,
     label_beside_negative,
+    layout_of,
     listed,
+    named_column,
     plain,
     quoted,
     refuse_distance,
+    refuse_lists,
     resolve_columns,
     spelled_names,
     unread_labels,
 )
-from samesense.data.formats.columns import LABEL_NAMES as PAIR_LABELS
-from samesense.data.formats.endings import is_text_file, split_suffix
-from samesense.data.formats.files import Row, leads_to, missing_file
-from samesense.data.formats.label_values import is_quantity
-from samesense.data.formats.lines import read_lines
-from samesense.data.formats.list_cells import holds_lists, refuse_lists
-from samesense.data.formats.memory import Source, holds_sentences, in_memory, name_of
-from samesense.data.formats.sources import list_rows
-from samesense.data.formats.text_columns import (
+from samesense.data.rows.columns import LABEL_NAMES as PAIR_LABELS
+from samesense.data.rows.labels import is_quantity
+from samesense.data.rows.sources import (
+    Source,
+    holds_sentences,
+    in_memory,
+    leads_to,
+    list_rows,
+    missing_file,
+    name_of,
+    names_in,
+)
+from samesense.data.rows.text import is_text_file, read_lines, split_suffix
+from samesense.data.rows.text_columns import (
     MOST_LOOKED_INTO,
     MOST_NAMED,
     SNIFFED_ROWS,
@@ -50,18 +63,14 @@ from samesense.data.formats.text_columns import (
     guessed_pairs,
     has_repeated_values,
     is_text_column,
-    named_column,
-    names_in,
     refuse_text,
     text_column,
     titled_text,
     triplet_columns,
 )
-from samesense.data.formats.yes_no import are_answers
-from samesense.data.pairs.data import PairData
+from samesense.data.rows.yes_no import are_answers
 from samesense.data.sentences import Sentences
 from samesense.data.tuples.data import TupleData
-from samesense.data.tuples.read import ANCHOR_NAMES, Layout, layout_of
 from samesense.errors import DataError
 from samesense.failures import excerpt
 
@@ -163,8 +172,10 @@ def holds_documents_of_text(source: Source) -> bool:
     if in_memory(source):
         return False
     name = str(source)
-    with_markup = is_document_name(name) and not is_text_file(name)
-    return holds_document_files(name) or (with_markup and leads_to(name, Path.is_file))
+    if leads_to(name, Path.is_file):
+        is_table = bool(split_suffix(name)[0])
+        return not is_table and is_document_name(name) and not is_text_file(name)
+    return holds_document_files(name)
 
 
 def _refuse_table(source: Source) -> None:

@@ -98,6 +98,13 @@ def is_mapped(texts: Sequence[Any]) -> TypeGuard[MappedTexts]:
     return isinstance(texts, MappedTexts)
 
 
+def numbers(values: Iterable[Any], *, beside: Sequence[str], whole: bool = False) -> Sequence[Any]:
+    """Return numbers as a list, or as an array of 8 bytes each if the texts ``beside`` them are memory-mapped."""
+    if not is_mapped(beside):
+        return list(values)
+    return array("q" if whole else "d", values)
+
+
 def take_texts(texts: Sequence[str], rows: Iterable[int]) -> list[str]:
     """Return the texts of these rows, in the order given."""
     return texts.at(np.fromiter(rows, np.int64)) if is_mapped(texts) else [texts[row] for row in rows]

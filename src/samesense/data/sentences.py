@@ -13,34 +13,39 @@ from typing import Any
 
 from samesense.data.documents import document_files, holds_documents, read_documents, running_documents
 from samesense.data.extraction.files import holds_document_files, read_document_file
-from samesense.data.formats.columnar import row_names
-from samesense.data.formats.columns import (
+from samesense.data.held_out import HeldOutSections
+from samesense.data.mapped import collect_texts, take_rows
+from samesense.data.passages import cut_passages
+from samesense.data.rows.columns import (
     NEGATIVE_NAMES,
     SINGLE_NAMES,
     TEXT_PAIRS,
-    first_of,
-    first_pair_of,
-    spelled_names,
-)
-from samesense.data.formats.endings import is_text_file, split_suffix
-from samesense.data.formats.files import (
     BadRow,
     Row,
     bad_rows_error,
     character_problem,
-    leads_to,
-    missing_file,
+    first_of,
+    first_pair_of,
+    named_column,
+    refuse_lists,
+    spelled_names,
     text_problem,
+    warn_left_out,
 )
-from samesense.data.formats.left_out import warn_left_out
-from samesense.data.formats.lines import read_lines
-from samesense.data.formats.list_cells import refuse_lists
-from samesense.data.formats.memory import Source, as_sources, in_memory, name_of, short_name
-from samesense.data.formats.sources import load_rows, no_rows
-from samesense.data.formats.text_columns import SNIFFED_ROWS, log_unread, named_column, text_column
-from samesense.data.held_out import HeldOutSections
-from samesense.data.mapped import collect_texts, take_rows
-from samesense.data.passages import cut_passages
+from samesense.data.rows.sources import (
+    Source,
+    as_sources,
+    in_memory,
+    leads_to,
+    load_rows,
+    missing_file,
+    name_of,
+    no_rows,
+    row_names,
+    short_name,
+)
+from samesense.data.rows.text import is_text_file, read_lines, split_suffix
+from samesense.data.rows.text_columns import SNIFFED_ROWS, log_unread, text_column
 from samesense.errors import ConfigError, DataError
 from samesense.hashes import content_hash
 from samesense.places import JOINT

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from samesense.data.formats.files import read_rows
-from samesense.data.formats.options import table_options
+from samesense.data.rows.sources import read_rows
+from samesense.data.rows.text import table_options
 from samesense.evaluation.sections import SectionTask
 from samesense.evaluation.suite import Suite
 from samesense.evaluation.task import Task

@@ -13,8 +13,7 @@ from samesense.data.benchmarks.catalogue import BENCHMARKS
 from samesense.data.benchmarks.comparability import text_variant
 from samesense.data.benchmarks.find import INSIDE, BenchmarkSplit, find_splits, hub_splits, split_of_file
 from samesense.data.documents import holds_documents
-from samesense.data.formats.memory import Source, as_sources, in_memory, name_of, numbered
-from samesense.data.formats.naming import distinct_names
+from samesense.data.rows.sources import Source, as_sources, distinct_names, in_memory, name_of, numbered
 from samesense.errors import ConfigError, DataError
 from samesense.evaluation import argument, binary, geometry, probes, ranking, sections, sts, transfer
 from samesense.evaluation.suite import BenchmarkSplits, Suite
@@ -56,7 +55,7 @@ def find_tasks(
 
     ``sources`` is one or several of: a folder with benchmarks in any layout that ``find_splits`` supports; labelled
     pairs in a file, in a folder saved by ``datasets``, in memory (see
-    :data:`~samesense.data.formats.memory.Source`), or read already; documents with sections in JSON lines; the name of
+    :data:`~samesense.data.rows.sources.Source`), or read already; documents with sections in JSON lines; the name of
     a benchmark (``"sts12"``), which is loaded from the hub; ``owner/name:split`` on the hub. If two have the same
     split, the first counts. ``fast`` uses fewer folds in the transfer suite, so that its figures are not comparable
     with papers. ``reading`` are options for labelled pairs of the user, see :func:`~samesense.data.read_pairs`; with

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from samesense.data.formats.columns import listed, spelled_names
-from samesense.data.formats.files import Row, leads_to
-from samesense.data.formats.text_columns import names_in
+from samesense.data.rows.columns import Row, listed, spelled_names
+from samesense.data.rows.sources import leads_to, names_in
 from samesense.data.sentences import read_text_rows, usable_positions
 from samesense.errors import ConfigError, DataError
 from samesense.failures import first_line

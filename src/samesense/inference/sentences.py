@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from samesense.data.documents import split_paragraphs, split_sentences
-from samesense.data.formats.lines import without_breaks
+from samesense.data.rows.text import without_breaks
 from samesense.errors import ConfigError, DataError
 from samesense.inference.models.model import Model
 from samesense.inference.search.ties import in_order, same_as

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from samesense.data.formats.blocks import LINE_END
-from samesense.data.formats.endings import SUFFIXES, split_suffix
-from samesense.data.formats.files import leads_to
-from samesense.data.formats.left_out import warn_left_out
-from samesense.data.formats.lines import read_lines, standard_input, without_blank_end
-from samesense.data.formats.text_columns import names_in
+from samesense.data.rows.blocks import LINE_END
+from samesense.data.rows.columns import warn_left_out
+from samesense.data.rows.sources import leads_to, names_in
+from samesense.data.rows.text import SUFFIXES, read_lines, split_suffix, standard_input, without_blank_end
 from samesense.data.sentences import read_text_column, read_text_rows, usable_positions
 from samesense.encoder.cosine import checked_rows, nonzero_rows
 from samesense.encoder.windows import Chunk, describe_windows

@@ -12,8 +12,8 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from samesense.data.formats.lines import json_line, without_breaks
-from samesense.data.formats.quoting import quote_fields
+from samesense.data.rows.delimited import quote_fields
+from samesense.data.rows.text import json_line, without_breaks
 from samesense.data.sentences import source_rows
 from samesense.errors import ConfigError, DataError
 from samesense.files import replacing

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from samesense.data.examples import Examples
-from samesense.data.formats.memory import Source, short_name
 from samesense.data.kinds import KIND_INFO, DataKind, DetectedKind, detect_kind
 from samesense.data.pairs.data import PairData
+from samesense.data.rows.sources import Source, short_name
 from samesense.recipes.methods import DATA_TYPES, METHODS, Method, method_named
 from samesense.recipes.reading import Reading, read_labelled
 from samesense.recipes.settings import shipped

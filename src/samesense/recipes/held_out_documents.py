@@ -10,9 +10,9 @@ from typing import Any
 
 from samesense.data.documents import running_documents
 from samesense.data.examples import Examples
-from samesense.data.formats.memory import Source, in_memory, short_name
 from samesense.data.held_out import hold_out_documents
 from samesense.data.kinds import detect_kind
+from samesense.data.rows.sources import Source, in_memory, short_name
 from samesense.data.sentences import collect_sentences
 from samesense.errors import DataError
 from samesense.places import JOINT

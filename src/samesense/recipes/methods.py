@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from samesense.data import PairData
 from samesense.data.documents import running_documents
 from samesense.data.examples import Examples
-from samesense.data.formats.memory import Source, in_memory, name_of
+from samesense.data.rows.sources import Source, in_memory, name_of
 from samesense.data.sentences import Sentences
 from samesense.data.tuples.data import TupleData
 from samesense.errors import ConfigError

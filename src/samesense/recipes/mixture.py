@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from samesense.data.formats.memory import Source
 from samesense.data.kinds import KIND_INFO, DataKind
 from samesense.data.pairs.data import PairData, concat
+from samesense.data.rows.sources import Source
 from samesense.errors import ConfigError
 from samesense.recipes.fitting import Found, form_of
 from samesense.recipes.methods import METHODS, Method

@@ -7,11 +7,11 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from samesense.choices import check_columns
 from samesense.data import PairData, concat, read_pairs
 from samesense.data.benchmarks.published import holds_arguments, read_argument_pairs
-from samesense.data.formats.memory import Source, in_memory
 from samesense.data.pairs.read import holds_scores
+from samesense.data.rows.columns import check_columns
+from samesense.data.rows.sources import Source, in_memory
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
-from samesense.data.formats.files import leads_to
+from samesense.data.rows.sources import leads_to
 from samesense.errors import ConfigError
 from samesense.execution.settings import comma_separated
 from samesense.hub import check_model

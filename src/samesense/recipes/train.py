@@ -14,9 +14,9 @@ from typing import Any, cast
 
 from samesense.data import PairData, examine, read_pairs
 from samesense.data.examples import Examples
-from samesense.data.formats.memory import Source, as_sources, rereadable
 from samesense.data.kinds import detect_kind
 from samesense.data.languages import reads_as_english
+from samesense.data.rows.sources import Source, as_sources, rereadable
 from samesense.data.sentences import Sentences
 from samesense.data.tuples.data import TupleData
 from samesense.errors import ConfigError

@@ -11,9 +11,9 @@ from samesense.data.benchmarks.catalogue import BENCHMARKS, Benchmark, split_nam
 from samesense.data.benchmarks.comparability import is_chinese
 from samesense.data.benchmarks.published import argument_split, chinese_split, senteval_split
 from samesense.data.benchmarks.sentences import LabelledSentences, Load, Loaded, labelled_sentences, read_sentences
-from samesense.data.formats.files import read_rows
 from samesense.data.pairs.data import PairData, concat
 from samesense.data.pairs.read import read_pairs
+from samesense.data.rows.sources import read_rows
 from samesense.errors import DataError
 from samesense.places import JOINT
 

@@ -22,8 +22,8 @@ from samesense.data.benchmarks.sentences import (
     pair_data,
     spaced,
 )
-from samesense.data.formats.labels import Scale
 from samesense.data.pairs.data import PairData
+from samesense.data.rows.labels import Scale
 from samesense.errors import DataError
 
 TREC_CLASSES = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")

@@ -7,16 +7,22 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from samesense.data.formats.columns import SINGLE_NAMES, first_of, listed, spelled_names
-from samesense.data.formats.files import BadRow, Row, bad_rows_error, text_problem
-from samesense.data.formats.label_values import to_number
-from samesense.data.formats.labels import Scale
-from samesense.data.formats.lines import read_lines
-from samesense.data.formats.memory import Source, name_of
-from samesense.data.formats.options import table_options
-from samesense.data.formats.sources import list_rows
-from samesense.data.formats.text_columns import log_unread, named_column, names_in
 from samesense.data.pairs.data import PairData
+from samesense.data.rows.columns import (
+    SINGLE_NAMES,
+    BadRow,
+    Row,
+    bad_rows_error,
+    first_of,
+    listed,
+    named_column,
+    spelled_names,
+    text_problem,
+)
+from samesense.data.rows.labels import Scale, to_number
+from samesense.data.rows.sources import Source, list_rows, name_of, names_in
+from samesense.data.rows.text import read_lines, table_options
+from samesense.data.rows.text_columns import log_unread
 from samesense.errors import ConfigError, DataError
 from samesense.failures import excerpt
 from samesense.results import ShownRows

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -13,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from samesense.data.formats.endings import split_suffix
-from samesense.data.formats.labels import ZERO_CLASSES, Kind, Scale, label_name, number_text, zero_class
-from samesense.data.mapped import as_columns, is_mapped, take_rows
+from samesense.data.mapped import as_columns, numbers, take_rows
 from samesense.data.pairs.parts import Apart, choose_held_out, group_pairs
+from samesense.data.rows.labels import ZERO_CLASSES, Kind, Scale, label_name, number_text, zero_class
+from samesense.data.rows.text import split_suffix
 from samesense.errors import ConfigError, DataError
 from samesense.hashes import rows_hash
 from samesense.places import JOINT
@@ -212,15 +211,3 @@ def concat(datasets: Sequence[PairData]) -> PairData:
         own_scale=any(data.own_scale for data in datasets),
         zero_class=zero_class(data.zero_class for data in datasets),
     )
-
-
-def one_label(labels: Sequence[float]) -> bool:
-    """Return whether all labels are equal."""
-    return all(label == labels[0] for label in labels)
-
-
-def numbers(values: Iterable[Any], *, beside: Sequence[str], whole: bool = False) -> Sequence[Any]:
-    """Return numbers as a list, or as an array of 8 bytes each if the texts ``beside`` them are memory-mapped."""
-    if not is_mapped(beside):
-        return list(values)
-    return array("q" if whole else "d", values)

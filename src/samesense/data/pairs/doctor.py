@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from samesense.data.examples import Conflict, conflict_lines, spread_over
-from samesense.data.formats.labels import Kind, Scale, number_text
 from samesense.data.pairs.data import PairData
 from samesense.data.pairs.keys import Groups, Keys, group_equal, pair_keys, plain_keys, text_keys
+from samesense.data.rows.labels import Kind, Scale, number_text
 from samesense.metrics.correlation import spearman
 from samesense.results import Shown
 from samesense.types import Pair

@@ -9,15 +9,22 @@ from itertools import chain, islice
 
 import numpy as np
 
-from samesense.data.formats.columns import Columns, quoted, resolve_columns, unread_labels
-from samesense.data.formats.files import BadRow, Row, bad_rows_error, text_problem
-from samesense.data.formats.labels import ParsedLabels, Scale, number_text, parse_labels, refuse_words
-from samesense.data.formats.list_cells import refuse_lists
-from samesense.data.formats.memory import Source, name_of
-from samesense.data.formats.sources import list_rows, load_rows, no_rows
-from samesense.data.formats.text_columns import SNIFFED_ROWS, example_columns, guessed_pairs, log_unread, names_in
-from samesense.data.mapped import BLOCK, as_columns, take_rows
-from samesense.data.pairs.data import TEXTS, PairData, numbers, one_label
+from samesense.data.mapped import BLOCK, as_columns, numbers, take_rows
+from samesense.data.pairs.data import TEXTS, PairData
+from samesense.data.rows.columns import (
+    BadRow,
+    Columns,
+    Row,
+    bad_rows_error,
+    quoted,
+    refuse_lists,
+    resolve_columns,
+    text_problem,
+    unread_labels,
+)
+from samesense.data.rows.labels import ParsedLabels, Scale, number_text, one_label, parse_labels, refuse_words
+from samesense.data.rows.sources import Source, list_rows, load_rows, name_of, names_in, no_rows
+from samesense.data.rows.text_columns import SNIFFED_ROWS, example_columns, guessed_pairs, log_unread
 from samesense.errors import ConfigError, DataError
 from samesense.types import Indices, Pair
 
@@ -145,7 +152,7 @@ def _find_columns(rows: Sequence[Row], columns: str | None, source: str, *, labe
         resolved = resolve_columns(names, columns, source, labelled=labelled)
         if columns is None and labelled:
             _warn_of_other_labels(resolved, unread_labels(names, resolved), source)
-            log_unread(rows, _used_columns(resolved), source, besides=unread_labels(names, resolved))
+            _log_unread(rows, names, resolved, source)
         return resolved
     except (ConfigError, DataError):
         guess = guessed_pairs(rows) if columns is None else None
@@ -153,13 +160,16 @@ def _find_columns(rows: Sequence[Row], columns: str | None, source: str, *, labe
             return resolve_columns(names, columns, source, labelled=labelled, example=example_columns(rows))
     logger.info(f"{source}: read as labelled pairs, by a guess at the columns: {guess}; `columns` overrides")
     resolved = resolve_columns(names, guess, source, labelled=labelled)
-    log_unread(rows, _used_columns(resolved), source)
+    _log_unread(rows, names, resolved, source)
     return resolved
 
 
-def _used_columns(columns: Columns) -> list[str]:
+def _log_unread(rows: Sequence[Row], names: Sequence[str], columns: Columns, source: str) -> None:
+    """Log which columns are not read, without the other labels, of which a warning says more."""
     all_columns = (columns.text1, columns.text2, columns.label, columns.negative, columns.subset)
-    return [name for name in all_columns if name is not None]
+    read = [name for name in all_columns if name is not None]
+    if not set(names).issubset(read):
+        log_unread(rows, read, source, besides=unread_labels(names, columns))
 
 
 def _warn_of_other_labels(resolved: Columns, label_candidates: Sequence[str], source: str) -> None:

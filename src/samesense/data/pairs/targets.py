@@ -14,10 +14,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from samesense.data.formats.labels import number_text
+from samesense.data.mapped import numbers
 from samesense.data.pairs.bins import classify_scores
-from samesense.data.pairs.data import PairData, numbers, one_label
+from samesense.data.pairs.data import PairData
 from samesense.data.pairs.triplets import Formed, positives, triplets
+from samesense.data.rows.labels import number_text, one_label
 from samesense.errors import DataError
 
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from samesense.data.mapped import BLOCK, as_columns, take_rows, take_texts
-from samesense.data.pairs.data import PairData, numbers
+from samesense.data.mapped import BLOCK, as_columns, numbers, take_rows, take_texts
+from samesense.data.pairs.data import PairData
 from samesense.data.pairs.keys import Groups, group_equal, text_keys
 from samesense.types import Indices
 

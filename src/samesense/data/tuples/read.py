@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain, islice
 
-from samesense.data.formats.columnar import row_names
-from samesense.data.formats.columns import (
-    CLASS_NAMES,
-    NEGATIVE_NAMES,
+from samesense.data.rows.columns import (
+    BadRow,
     Columns,
+    Layout,
+    Row,
     Side,
-    anchor_beside,
-    first_of,
-    first_pair_of,
-    listed,
-    plain,
-    sides_of,
-    spelled_names,
+    bad_rows_error,
+    layout_of,
+    text_problem,
 )
-from samesense.data.formats.files import BadRow, Row, bad_rows_error, text_problem
-from samesense.data.formats.label_values import INITIALS
-from samesense.data.formats.labels import UNLABELLED, parse_labels
-from samesense.data.formats.list_cells import FIX, ListCellError, list_in, texts_in
-from samesense.data.formats.memory import Source, as_sources, name_of, short_name
-from samesense.data.formats.sources import load_rows
-from samesense.data.formats.text_columns import SNIFFED_ROWS, log_unread, named_column
+from samesense.data.rows.labels import INITIALS, UNLABELLED, parse_labels
+from samesense.data.rows.list_cells import FIX, ListCellError, list_in, texts_in
+from samesense.data.rows.sources import Source, as_sources, load_rows, name_of, row_names, short_name
+from samesense.data.rows.text_columns import SNIFFED_ROWS, log_unread
 from samesense.data.tuples.data import Statement, TupleData, group_statements, tuple_data
-from samesense.errors import ConfigError, DataError
+from samesense.errors import DataError
 from samesense.failures import excerpt
 from samesense.places import JOINT
 
@@ -38,32 +29,6 @@ SIDES: dict[float, Side] = {0.0: "negative", 1.0: "neutral", 2.0: "positive"}
 
 _NO_LABEL = "rows without a label"
 _BAD = "bad rows"
-
-NLI_PAIRS = (("premise", "hypothesis"), ("sentence1", "sentence2"), ("sentence_a", "sentence_b"))
-ANCHOR_NAMES = ("anchor", "query", "question", "sent0")
-POSITIVE_NAMES = (
-    "positive",
-    "positives",
-    "pos",
-    "sent1",
-    "answer",
-    "document",
-    "passage",
-    "context",
-    "entailment",
-)
-NEGATIVES = (*NEGATIVE_NAMES, "negatives", "neg", "hard_negatives", "contradiction")
-NEUTRAL_NAMES = ("neutral", "neutrals")
-
-_NUMBERED: dict[Side, re.Pattern[str]] = {
-    "positive": re.compile(r"(positive|pos)_?\d+"),
-    "negative": re.compile(r"(negative|neg|hard_neg|hard_negative)_?\d+"),
-}
-_ACCEPTED = (
-    f"Accepted: an anchor ({', '.join(ANCHOR_NAMES)}) with columns of positives ({', '.join(POSITIVE_NAMES)}, "
-    f"positive_1 ...) and of negatives ({', '.join(NEGATIVES)}, negative_1 ...), each cell a text or a list of texts; "
-    "or premise, hypothesis and label of NLI data"
-)
 
 
 def read_tuples(
@@ -236,80 +201,3 @@ def _list_problems(number: int, column: str, cell: object) -> list[BadRow]:
 def _text_problems(number: int, column: str, texts: Sequence[object]) -> list[BadRow]:
     problems = [BadRow(number, column, text_problem(text), "give the sentence or delete the row") for text in texts]
     return [bad for bad in problems if bad.what]
-
-
-@dataclass(frozen=True)
-class Layout:
-    """The columns of one source, as it spells them.
-
-    NLI data have one partner, the hypothesis, whose side depends on the label.
-    """
-
-    anchor: str
-    partners: tuple[tuple[str, Side], ...]
-    label: str | None = None
-
-    @property
-    def names(self) -> list[str]:
-        """The columns of the partners."""
-        return [name for name, _ in self.partners]
-
-    @property
-    def columns(self) -> list[str]:
-        """All columns that are read."""
-        return [self.anchor, *self.names, *([] if self.label is None else [self.label])]
-
-
-def layout_of(names: Sequence[str], source: str, columns: str | None = None) -> Layout:
-    """Return the columns of a source: those that ``columns`` names, or those with known names; case is ignored."""
-    if columns is not None:
-        return _named_layout(names, source, columns)
-    spelled = spelled_names(names)
-    label = first_of(CLASS_NAMES, spelled)
-    # NLI columns take precedence over columns of anchors.
-    pair = first_pair_of(NLI_PAIRS, spelled)
-    if pair is not None and label is not None:
-        return Layout(spelled[pair[0]], ((spelled[pair[1]], "neutral"),), label)
-    anchor = first_of(ANCHOR_NAMES, spelled)
-    sides = sides_of(names)
-    partners = tuple((name, side) for name in names for side in (list(_sides(plain(name))) or _only(sides.get(name))))
-    beside = anchor_beside(names, list(sides)) if sides else None
-    if (anchor is None or not partners) and beside is not None:
-        return Layout(beside, tuple(sides.items()))
-    if anchor is None or not partners:
-        raise DataError(
-            f"{source}: an anchor and columns of positives or negatives could not be found. Its columns: "
-            f"{listed(names)}. {_ACCEPTED}. Rename the columns, or name them: `columns` "
-            "anchor,positive,negative"
-        )
-    return Layout(anchor, partners)
-
-
-def _named_layout(names: Sequence[str], source: str, columns: str) -> Layout:
-    requested = columns.split(",")
-    if len(requested) not in (2, 3):
-        raise ConfigError(
-            f"{source}: `columns` takes an anchor, a positive and perhaps a negative, or premise, hypothesis and "
-            f"label; received {columns!r}. Its columns: {listed(names)}."
-        )
-    anchor, *partners = (named_column(names, name, source) for name in requested)
-    if len(partners) == 2 and plain(partners[1]) in CLASS_NAMES:
-        return Layout(anchor, ((partners[0], "neutral"),), partners[1])
-    sides: tuple[Side, ...] = ("positive", "negative")
-    return Layout(anchor, tuple(zip(partners, sides, strict=False)))
-
-
-def _only(side: Side | None) -> list[Side]:
-    return [] if side is None else [side]
-
-
-def _sides(name: str) -> Iterator[Side]:
-    """Yield the side of the texts in a column of this name; nothing if it is unknown."""
-    side_names: dict[Side, Sequence[str]] = {
-        "positive": POSITIVE_NAMES,
-        "negative": NEGATIVES,
-        "neutral": NEUTRAL_NAMES,
-    }
-    for side, names in side_names.items():
-        if name in names or (side in _NUMBERED and _NUMBERED[side].fullmatch(name)):
-            yield side

@@ -11,9 +11,9 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from samesense.data.formats.labels import Scale, number_text
 from samesense.data.pairs.data import PairData
 from samesense.data.pairs.parts import Apart, assign_folds, group_pairs
+from samesense.data.rows.labels import Scale, number_text
 from samesense.errors import ConfigError, DataError
 from samesense.inference.calibration.calibration import (
     FITS,

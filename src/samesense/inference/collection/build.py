@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from samesense.data.extraction.files import DocumentFiles
-from samesense.data.formats.endings import is_text_file
 from samesense.data.passages import check_sizes
+from samesense.data.rows.text import is_text_file
 from samesense.errors import ConfigError
 from samesense.inference.collection.collection import Collection
 from samesense.inference.collection.documents import (

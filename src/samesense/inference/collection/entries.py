@@ -11,12 +11,10 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from samesense.data.formats.endings import is_text_file, split_suffix
-from samesense.data.formats.files import Row, leads_to, missing_file
-from samesense.data.formats.left_out import warn_left_out
-from samesense.data.formats.lines import read_lines, without_blank_end
-from samesense.data.formats.sources import load_rows
-from samesense.data.formats.text_columns import SNIFFED_ROWS, text_column
+from samesense.data.rows.columns import Row, warn_left_out
+from samesense.data.rows.sources import leads_to, load_rows, missing_file
+from samesense.data.rows.text import is_text_file, read_lines, split_suffix, without_blank_end
+from samesense.data.rows.text_columns import SNIFFED_ROWS, text_column
 from samesense.errors import ConfigError, DataError
 from samesense.failures import shortened
 from samesense.inference.collection.conditions import check_depth, json_text
@@ -76,7 +74,7 @@ def read_entries(source: str, *, columns: str | None = None, drop_bad_rows: bool
     """Yield the entries of a file, lazily: of a text file with one text a line, or of rows that ``load_rows`` reads.
 
     The text of a row is in the column named by ``columns``, or else that of
-    :func:`~samesense.data.formats.text_columns.text_column`; the column ``id``, if there is one, is the id, and every
+    :func:`~samesense.data.rows.text_columns.text_column`; the column ``id``, if there is one, is the id, and every
     other column that is not empty is metadata under its name. DataError for a missing or broken file, one without a
     text, no text column or several, or an invalid id. ``drop_bad_rows`` leaves invalid rows out and logs them at the
     end.

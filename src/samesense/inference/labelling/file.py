@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from samesense.data.formats.files import character_problem
+from samesense.data.rows.columns import character_problem
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.failures import writing
 from samesense.files import only_writer_of, parse_json, write_text

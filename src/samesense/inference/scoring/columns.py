@@ -11,16 +11,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from samesense.data.formats.columns import TEXT_PAIRS, first_pair_of, listed, quoted, spelled_names
-from samesense.data.formats.files import Row, text_problem
-from samesense.data.formats.list_cells import refuse_lists
-from samesense.data.formats.text_columns import (
-    example_columns,
-    find_text_columns,
+from samesense.data.rows.columns import (
+    TEXT_PAIRS,
+    Row,
+    first_pair_of,
+    listed,
     named_column,
-    names_in,
-    refuse_text,
+    quoted,
+    refuse_lists,
+    spelled_names,
+    text_problem,
 )
+from samesense.data.rows.sources import names_in
+from samesense.data.rows.text_columns import example_columns, find_text_columns, refuse_text
 from samesense.errors import ConfigError, DataError, ModelError
 from samesense.inference.calibration.storage import Threshold, home_of, read
 

@@ -9,12 +9,11 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from samesense.data.formats.endings import split_suffix
-from samesense.data.formats.files import Row, leads_to, missing_file
-from samesense.data.formats.memory import Source, in_memory, name_of
-from samesense.data.formats.sources import load_rows, no_rows
-from samesense.data.formats.text_columns import SNIFFED_ROWS, names_in
-from samesense.data.formats.written import WrittenRow, WrittenTable, is_written, read_written
+from samesense.data.rows.columns import Row
+from samesense.data.rows.sources import Source, in_memory, leads_to, load_rows, missing_file, name_of, names_in, no_rows
+from samesense.data.rows.text import split_suffix
+from samesense.data.rows.text_columns import SNIFFED_ROWS
+from samesense.data.rows.written import WrittenRow, WrittenTable, is_written, read_written
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.execution.progress import progress_bar
 from samesense.failures import first_line

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any, Literal
 
-from samesense.data.formats.options import DELIMITERS
-from samesense.data.formats.written import WrittenRow, WrittenTable, text_without_empty_end, with_cells
+from samesense.data.rows.text import DELIMITERS
+from samesense.data.rows.written import WrittenRow, WrittenTable, text_without_empty_end, with_cells
 from samesense.errors import ConfigError
 from samesense.inference.tables import cell_text
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from samesense.data.formats.files import holds_half_character
+from samesense.data.rows.columns import holds_half_character
 from samesense.errors import ConfigError
 from samesense.inference.serve.errors import RequestError, invalid
 from samesense.inference.serve.structure import Structure, measure

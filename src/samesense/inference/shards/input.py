@@ -10,11 +10,11 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from samesense.data.examples import spread_over
-from samesense.data.formats.blocks import Block, blocks, rows_at
-from samesense.data.formats.endings import split_suffix
-from samesense.data.formats.files import Row, missing_file
-from samesense.data.formats.options import current_options
-from samesense.data.formats.text_columns import names_in, text_column
+from samesense.data.rows.blocks import Block, blocks, rows_at
+from samesense.data.rows.columns import Row
+from samesense.data.rows.sources import missing_file, names_in
+from samesense.data.rows.text import current_options, split_suffix
+from samesense.data.rows.text_columns import text_column
 from samesense.data.sentences import texts_of_rows
 from samesense.errors import ConfigError, DataError
 from samesense.hashes import content_hash

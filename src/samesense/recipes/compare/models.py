@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from samesense.data.formats.memory import numbered
+from samesense.data.rows.sources import numbered
 from samesense.errors import ConfigError, DataError, ModelError
 from samesense.files import read_json
 from samesense.inference.models.load import load

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from samesense.data.benchmarks.comparability import why_not_comparable
-from samesense.data.formats.memory import Source
+from samesense.data.rows.sources import Source
 from samesense.errors import ConfigError, DataError
 from samesense.evaluation.averages import averages
 from samesense.evaluation.run import Cost, Evaluations, evaluate_candidates

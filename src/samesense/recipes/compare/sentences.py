@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from samesense.data.formats.labels import number_text
-from samesense.data.formats.lines import read_lines
 from samesense.data.pairs.data import PairData
+from samesense.data.rows.labels import number_text
+from samesense.data.rows.text import read_lines
 from samesense.errors import DataError
 from samesense.evaluation.task import Task
 from samesense.reports.figures.heatmap import MOST_SENTENCES, SHOWN_CHARS

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from samesense.data import PairData, read_pairs
-from samesense.data.formats.files import leads_to
-from samesense.data.formats.options import table_options
 from samesense.data.pairs.read import holds_scores
+from samesense.data.rows.sources import leads_to
+from samesense.data.rows.text import table_options
 from samesense.errors import ConfigError, DataError
 from samesense.files import write_json_lines, write_lines
 from samesense.recipes.held_out.scores import HeldOutScores, read_held_out

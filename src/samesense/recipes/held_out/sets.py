@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from samesense.data import PairData
 from samesense.data.examples import Examples, drawn_from
 from samesense.data.held_out import HeldOutSections
-from samesense.data.pairs.data import one_label
 from samesense.data.pairs.keys import Groups
+from samesense.data.rows.labels import one_label
 from samesense.errors import ConfigError, DataError
 from samesense.evaluation.sts import StsTask
 from samesense.inference.calibration.fit import FOLDS, fold_numbers

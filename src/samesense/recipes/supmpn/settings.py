@@ -8,8 +8,8 @@ from typing import ClassVar, Self
 from pydantic import Field, model_validator
 
 from samesense.data.benchmarks.sentences import read_sentences
-from samesense.data.formats.memory import Source, name_of, short_name
 from samesense.data.kinds import kind_of
+from samesense.data.rows.sources import Source, name_of, short_name
 from samesense.data.tuples.convert import tuples_of_classes
 from samesense.data.tuples.data import TupleData
 from samesense.data.tuples.read import read_tuples

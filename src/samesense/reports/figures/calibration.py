@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from samesense.data.formats.labels import number_text
+from samesense.data.rows.labels import number_text
 from samesense.metrics.calibration import reliability
 from samesense.reports.figures.plot import INK, MUTED, Plot, Style, new_figure, style_of, styled
 from samesense.types import Scores

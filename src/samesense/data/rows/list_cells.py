@@ -5,11 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterable, Sequence
 from typing import Any
-
-from samesense.data.formats.files import Row
-from samesense.errors import DataError
 
 LONGEST_LITERAL = 2**20
 """Most characters of a Python list that is parsed; JSON has no such limit, because its parser needs little memory."""
@@ -17,8 +13,6 @@ LONGEST_LITERAL = 2**20
 DEEPEST = 8
 """Most levels of nested lists that are parsed."""
 
-SNIFFED_CELLS = 1000
-"""Rows that are inspected to decide whether a column of single texts holds lists instead."""
 
 FIX = (
     "write the cell as a JSON list, [\"a\", \"b\"], or as a Python list with commas, ['a', 'b']; a text that begins "
@@ -64,7 +58,7 @@ def list_in(cell: object) -> list[Any] | None:
     if not isinstance(cell, str) or cell.lstrip()[:1] not in ("[", "(", "{", "a", "I", "S", "d", "s", "f"):
         return None
     if _PRINTED.fullmatch(cell):
-        raise ListCellError(f"{_shown(cell)} is an array or a set as Python prints it, and no list")
+        raise ListCellError(f"{shown(cell)} is an array or a set as Python prints it, and no list")
     if _COLLECTION.fullmatch(cell) is None and _BEGINS.match(cell) is None:
         return None
     try:
@@ -72,7 +66,7 @@ def list_in(cell: object) -> list[Any] | None:
     except (ValueError, RecursionError):
         value = _literal(cell)
     if isinstance(value, set | frozenset):
-        raise ListCellError(f"{_shown(cell)} is a set, whose texts have no order")
+        raise ListCellError(f"{shown(cell)} is a set, whose texts have no order")
     if isinstance(value, tuple) and not all(isinstance(item, str) for item in value):
         return None  # a text may have numbers in brackets
     return list(value) if isinstance(value, list | tuple) else None
@@ -85,11 +79,11 @@ def texts_in(cell: object) -> list[object]:
     """
     values = list_in(cell)
     if values is None and isinstance(cell, str) and _is_object(cell):
-        raise ListCellError(f"{_shown(cell)} is an object, and no text")
+        raise ListCellError(f"{shown(cell)} is an object, and no text")
     if values is None:
         return [] if cell is None or cell == "" else [cell]
     if isinstance(cell, str) and not all(isinstance(value, str) for value in values):
-        raise ListCellError(f"{_shown(cell)} is a list that holds something else than texts")
+        raise ListCellError(f"{shown(cell)} is a list that holds something else than texts")
     return values
 
 
@@ -111,38 +105,6 @@ def is_list(cell: object) -> bool:
         return True
 
 
-def holds_lists(rows: Iterable[Row], column: str) -> bool:
-    """Return whether a column holds lists: a real list, or at least half of its texts are written like lists."""
-    cells = [
-        cell for _, row in rows if (cell := row.get(column)) is not None and not (isinstance(cell, str) and not cell)
-    ]
-    if any(not isinstance(cell, str) and is_list(cell) for cell in cells):
-        return True
-    list_like = sum(map(is_list, cells))
-    return list_like > 0 and 2 * list_like >= len(cells)
-
-
-def refuse_lists(rows: Sequence[Row], columns: Iterable[str], source: str) -> None:
-    """Raise DataError if at least half of the cells of a column of single texts are lists written as text."""
-    for column in columns:
-        cells = [text for _, row in rows[:SNIFFED_CELLS] if isinstance(text := row.get(column), str) and text.strip()]
-        lists = [cell for cell in cells if cell.lstrip().startswith(("[", "(")) and _holds_texts(cell)]
-        if lists and 2 * len(lists) >= len(cells):
-            raise DataError(
-                f"{source}: column {column!r} is read as one text a row, and its cells are lists, as in "
-                f"{_shown(lists[0])}. Write one text a row (in pandas: frame.explode({column!r})), or name the column "
-                "positives, negatives or sentences if it holds these."
-            )
-
-
-def _holds_texts(cell: str) -> bool:
-    try:
-        values = list_in(cell)
-    except ListCellError:
-        return True
-    return bool(values) and all(isinstance(value, str) for value in values or ())
-
-
 def _literal(cell: str) -> object:
     """Return the value of a Python literal, ``None`` if it is not one and does not begin like a list."""
     begins = _BEGINS.match(cell) is not None
@@ -154,7 +116,7 @@ def _literal(cell: str) -> object:
             raise
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
         if begins:
-            raise ListCellError(f"{_shown(cell)} begins like a list and is none") from error
+            raise ListCellError(f"{shown(cell)} begins like a list and is none") from error
     return None
 
 
@@ -164,7 +126,7 @@ def _check_tokens(cell: str) -> None:
     Python concatenates adjacent strings, so that ``['a' 'b']`` would become one text.
     """
     if len(cell) > LONGEST_LITERAL:
-        raise ListCellError(f"{_shown(cell)} is a list of more than {LONGEST_LITERAL:,} characters")
+        raise ListCellError(f"{shown(cell)} is a list of more than {LONGEST_LITERAL:,} characters")
     position = 0
     depth = 0
     previous = ""
@@ -172,18 +134,19 @@ def _check_tokens(cell: str) -> None:
         token = _TOKEN.match(cell, position)
         if token is None:
             reason = " (it is cut short by ...)" if cell.startswith("...", position) else ""
-            raise ListCellError(f"{_shown(cell)} begins like a list and is none{reason}")
+            raise ListCellError(f"{shown(cell)} begins like a list and is none{reason}")
         kind = str(token.lastgroup)
         if kind == "string" == previous:
-            raise ListCellError(f"{_shown(cell)} has texts without a comma between, as NumPy prints arrays")
+            raise ListCellError(f"{shown(cell)} has texts without a comma between, as NumPy prints arrays")
         # Deep nesting would overflow the parser's stack.
         depth += (kind == "open") - (kind == "close")
         if depth > DEEPEST:
-            raise ListCellError(f"{_shown(cell)} has lists within lists, more than {DEEPEST} deep")
+            raise ListCellError(f"{shown(cell)} has lists within lists, more than {DEEPEST} deep")
         previous = previous if kind == "space" else kind
         position = token.end()
 
 
-def _shown(cell: str) -> str:
+def shown(cell: str) -> str:
+    """Return the beginning of a cell for a message."""
     text = cell.strip()
     return repr(text if len(text) <= 60 else f"{text[:60]}...")

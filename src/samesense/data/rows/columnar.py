@@ -10,14 +10,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from samesense.data.formats.columns import is_index, listed
-from samesense.data.formats.delimited import refuse_repeated
-from samesense.data.formats.lines import LONGEST_ROW
+from samesense.data.rows.columns import is_index, listed
+from samesense.data.rows.delimited import refuse_repeated
+from samesense.data.rows.text import LONGEST_ROW
 from samesense.errors import DataError
 from samesense.parquet import BLOCK_BYTES, FIX, ParquetTable, damage, most_bytes, reason_of, values_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
 
 BATCH = 1024
 """Rows of an Arrow table that are converted to Python objects at once."""
@@ -82,11 +83,6 @@ class Cells(Mapping[str, object]):
 
     def __repr__(self) -> str:
         return f"Cells({listed(self._block.names)})"
-
-
-def row_names(cells: Mapping[str, object]) -> tuple[str, ...]:
-    """Return the names of a row's columns; the rows of a block of a columnar table share this object."""
-    return cells.names if isinstance(cells, Cells) else tuple(cells)
 
 
 def may_hold_texts(cells: Mapping[str, object], name: str) -> bool:

@@ -1,101 +1,41 @@
-"""Reads rows from objects in memory: data frames, Arrow tables, datasets, and plain Python rows."""
+"""Rows of data in memory: data frames, Arrow tables, datasets, and plain Python rows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, islice
-from pathlib import Path
 from typing import Any
 
-from samesense.data.formats.columnar import BATCH, arrow_rows
-from samesense.data.formats.columns import is_index
-from samesense.data.formats.endings import is_text_file, split_suffix
-from samesense.data.formats.files import leads_to
-from samesense.data.formats.label_values import NLI_VALUES, are_quantities, to_number, word_of
-from samesense.data.formats.yes_no import translate_yes_no
+from samesense.data.rows.columnar import BATCH, arrow_rows
+from samesense.data.rows.columns import is_index
+from samesense.data.rows.labels import NLI_VALUES, are_quantities, to_number, word_of
+from samesense.data.rows.yes_no import translate_yes_no
 from samesense.errors import DataError
 from samesense.failures import first_line
 
-Source = Any
-"""A path or hub name; a data frame (pandas, polars, anything that speaks Arrow), an Arrow table, a
-``datasets.Dataset``; or rows: dicts, tuples, or texts."""
-
 _PAIR = ("sentence1", "sentence2")
+
+
 _SCORED = (*_PAIR, "score")
+
+
 _NLI = ("premise", "hypothesis", "label")
+
+
 _TRIPLET = ("anchor", "positive", "negative")
 
 
-class Name(str):
-    """A string that is certainly the name of a source, as on a command line, and not a text."""
-
-    __slots__ = ()
-
-
-def in_memory(source: Source) -> bool:
-    """Return whether a source is data itself rather than the name of a file, folder or hub data set."""
-    return not isinstance(source, str | Path)
-
-
-def names_among(sources: Source) -> list[str]:
-    """Return the names of files, folders and hub data sets in one source or several."""
-    return [str(source) for source in as_sources(sources) if source is not None and not in_memory(source)]
-
-
-def name_of(source: Source) -> str:
-    """Return the name of a source in messages: its path or hub name, or the type of an object."""
-    if not in_memory(source):
-        return str(source)
+def name_in_memory(source: Any) -> str:
+    """Return the name of data in memory in messages."""
     return f"{type(source).__name__} in memory"
-
-
-def short_name(source: Source) -> str:
-    """Return a short name for display: the file name of a file, else :func:`name_of`."""
-    is_file = not in_memory(source) and (split_suffix(str(source))[0] or leads_to(source, Path.is_file))
-    return Path(source).name if is_file else name_of(source)
-
-
-def numbered(names: Sequence[str]) -> list[str]:
-    """Return the names made unique: a name that is already taken gets a number, starting with 2."""
-    unique: list[str] = []
-    for name in names:
-        candidate = name
-        number = 1
-        while candidate in unique:
-            number += 1
-            candidate = f"{name} {number}"
-        unique.append(candidate)
-    return unique
 
 
 class Rows(list[Any]):
     """Plain rows that form one source, whereas a plain list may also be several sources."""
 
 
-def rereadable(source: Source) -> Source:
-    """Return a source that can be read twice: the rows of an iterator are collected into a list."""
-    return Rows(source) if isinstance(source, Iterator) else source
-
-
-def as_sources(sources: Source) -> list[Source]:
-    """Return one source, or several, as a list of sources; a list of sources is returned as it is.
-
-    A list of texts is one source in memory, and a list of names is several. In a list of strings, a string is taken
-    for a name if it has a known file ending, a slash, or exists on disk. If one looks like a name, all are names, so
-    that a misspelt name is not trained on as a sentence.
-    """
-    sources = _as_rows(sources)
-    if isinstance(sources, Rows) or not isinstance(sources, list | tuple) or not sources:
-        return [sources]
-    if all(isinstance(source, str | Path) for source in sources):
-        return list(sources) if any(map(_looks_like_name, sources)) else [Rows(sources)]
-    first = sources[0]
-    is_row = (isinstance(first, Mapping | list | tuple) and not isinstance(first, Rows)) or _is_example(first)
-    return [Rows(sources)] if is_row else list(sources)
-
-
-def _as_rows(source: Source) -> Source:
+def as_rows(source: Any) -> Any:
     """Return a set, or a column of texts such as a series or an array, as plain rows; other sources unchanged.
 
     A dictionary of columns becomes a list of dictionaries, and a dictionary of a single split becomes that split.
@@ -143,21 +83,7 @@ def _refuse_unequal(lengths: Mapping[str, int]) -> None:
         )
 
 
-def _looks_like_name(source: str | Path) -> bool:
-    text = str(source)
-    if isinstance(source, Path | Name) or split_suffix(text)[0] or is_text_file(text):
-        return True
-    return " " not in text.strip() and ("/" in text or leads_to(text, Path.exists))
-
-
-def holds_sentences(source: Source) -> bool:
-    """Return whether a source holds unlabelled sentences: a text file (by its name) or a list of texts."""
-    if in_memory(source):
-        return isinstance(source, list) and bool(source) and isinstance(source[0], str)
-    return is_text_file(str(source))
-
-
-def memory_rows(source: Source) -> Iterator[tuple[int, Mapping[str, object]]]:
+def memory_rows(source: Any) -> Iterator[tuple[int, Mapping[str, object]]]:
     """Yield the rows of an object, numbered from 1, with cells by column name.
 
     Plain rows without column names are named by their form: text, text, number are a scored pair; three texts are an
@@ -166,11 +92,11 @@ def memory_rows(source: Source) -> Iterator[tuple[int, Mapping[str, object]]]:
     """
     # A datasets.Dataset, perhaps a streamed one.
     if hasattr(source, "features") and hasattr(source, "with_format"):
-        return dataset_rows(source, name_of(source))
-    source = _as_rows(source)
+        return dataset_rows(source, name_in_memory(source))
+    source = as_rows(source)
     if isinstance(source, Mapping):
         raise DataError(
-            f"{name_of(source)}: several splits or columns were given where one table is needed; the keys are "
+            f"{name_in_memory(source)}: several splits or columns were given where one table is needed; the keys are "
             f"{', '.join(map(str, islice(source, 5)))}. Give one split, or a data frame."
         )
     table = _as_table(source)
@@ -180,7 +106,7 @@ def memory_rows(source: Source) -> Iterator[tuple[int, Mapping[str, object]]]:
         return _plain_rows(tuple(record.values()) for batch in table.to_batches(BATCH) for record in batch.to_pylist())
     if table is not None:
         batches = (table.slice(start, BATCH) for start in range(0, table.num_rows, BATCH))
-        return arrow_rows(batches, name_of(source))
+        return arrow_rows(batches, name_in_memory(source))
     if isinstance(source, Iterable) and not isinstance(source, bytes):
         return _plain_rows(source)
     raise DataError(
@@ -234,7 +160,7 @@ def _as_table(source: Any) -> Any:
         return from_dataframe(source)
     except (pa.ArrowException, TypeError, ValueError, RuntimeError) as error:
         raise DataError(
-            f"{name_of(source)}: it cannot be read as a table ({first_line(error)}). Columns must hold one type "
+            f"{name_in_memory(source)}: it cannot be read as a table ({first_line(error)}). Columns must hold one type "
             "each: texts as str, scores as numbers."
         ) from error
 
@@ -268,13 +194,14 @@ def _plain_rows(rows: Iterable[Any]) -> Iterator[tuple[int, dict[str, object]]]:
             )
 
 
-def _is_example(row: Any) -> bool:
+def is_example(row: Any) -> bool:
+    """Return whether a row is an ``InputExample`` of sentence-transformers."""
     return type(row).__name__ == "InputExample"
 
 
 def _cells_of(row: Any) -> Any:
     """Return the cells of an array or of a sentence-transformers ``InputExample``; other rows unchanged."""
-    if _is_example(row):
+    if is_example(row):
         return (*row.texts, row.label) if len(row.texts) == 2 else tuple(row.texts)
     return row.tolist() if hasattr(row, "tolist") and not isinstance(row, str) else row
 

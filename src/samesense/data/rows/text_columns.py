@@ -7,32 +7,33 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
-from samesense.data.formats.columnar import Cells, may_hold_texts
-from samesense.data.formats.columns import (
+from samesense.data.rows.columnar import Cells, may_hold_texts
+from samesense.data.rows.columns import (
     CLASS_NAMES,
     KNOWN_NAMES,
     LABEL_NAMES,
     SINGLE_NAMES,
     SUBSET_NAMES,
     TEXT_PAIRS,
+    Row,
     anchor_beside,
     first_of,
     first_pair_of,
     identifies,
     is_distance,
     listed,
+    named_column,
     plain,
     quoted,
+    refuse_lists,
     sides_of,
     spelled_names,
 )
-from samesense.data.formats.endings import split_suffix
-from samesense.data.formats.files import Row
-from samesense.data.formats.label_values import are_quantities, is_number, is_quantity, to_number, with_points
-from samesense.data.formats.list_cells import refuse_lists
-from samesense.data.formats.options import current_options
-from samesense.data.formats.yes_no import are_answers, translate_yes_no
-from samesense.errors import ConfigError, DataError
+from samesense.data.rows.labels import are_quantities, is_number, is_quantity, to_number, with_points
+from samesense.data.rows.sources import names_in
+from samesense.data.rows.text import current_options, split_suffix
+from samesense.data.rows.yes_no import are_answers, translate_yes_no
+from samesense.errors import DataError
 
 logger = logging.getLogger(__name__)
 
@@ -75,18 +76,6 @@ _IDENTIFIER = re.compile(r"[^\W\d_]+(_\w+|\d+)|[a-z]+([A-Z][a-z]*)+")
 
 _CODES = re.compile(r"https?://\S+|\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([T ][\d:.+Z-]+)?|[0-9a-f-]{16,}", re.IGNORECASE)
 """URLs, dates and keys: strings that are not texts."""
-
-
-def names_in(rows: Iterable[Row]) -> list[str]:
-    """Return the names of all columns, in order of first appearance."""
-    names: dict[str, None] = {}
-    previous = None
-    for _, cells in rows:
-        columns = cells.names if isinstance(cells, Cells) else None
-        if columns is None or columns is not previous:  # rows of one table have the same names
-            names.update(dict.fromkeys(cells))
-        previous = columns
-    return list(names)
 
 
 def find_text_columns(rows: Sequence[Row]) -> list[str]:
@@ -293,19 +282,6 @@ class _FirstLine:
 def _ends_like_sentence(name: str) -> bool:
     """Return whether a name ends like a sentence."""
     return name.strip()[-1:] in _ENDS
-
-
-def named_column(names: Sequence[str], columns: str, source: str) -> str:
-    """Return the column that ``columns`` names, in the source's spelling; DataError if the source lacks it."""
-    column = columns if columns in names else first_of((plain(columns),), spelled_names(names))
-    if column is not None:
-        return column
-    if "," in columns:
-        raise ConfigError(f"{source}: one text a row is read here, so that `columns` takes one name; got {columns!r}.")
-    raise DataError(
-        f"{source}: `columns` names {columns!r}, which this source does not have. Its columns: {listed(names)}. "
-        "Name one."
-    )
 
 
 def example_columns(rows: Sequence[Row]) -> str:

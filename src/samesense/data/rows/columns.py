@@ -1,13 +1,21 @@
-"""Resolves column names by the naming conventions of published pair data."""
+"""The columns of a table: what their names mean by the conventions of published data, and which cells break a rule."""
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Literal
 
-from samesense.errors import ConfigError, DataError
+from samesense.data.rows.list_cells import ListCellError, is_list, list_in, shown
+from samesense.errors import BadRowsError, ConfigError, DataError
+
+logger = logging.getLogger(__name__)
+
+Row = tuple[int, Mapping[str, object]]
+"""Row number as the file counts it, and the cells by column name."""
+
 
 Side = Literal["positive", "negative", "neutral"]
 """The relation of a text to its anchor."""
@@ -36,6 +44,21 @@ CLASS_NAMES = ("label", "labels", "gold_label", "is_duplicate", "isduplicate", "
 LABEL_NAMES = ("score", "scores", "similarity", "similarity_score", *CLASS_NAMES, "relatedness_score")
 SCORE_NAMES = tuple(name for name in LABEL_NAMES if name not in CLASS_NAMES)
 SUBSET_NAMES = ("subset", "genre")
+NLI_PAIRS = (("premise", "hypothesis"), ("sentence1", "sentence2"), ("sentence_a", "sentence_b"))
+ANCHOR_NAMES = ("anchor", "query", "question", "sent0")
+POSITIVE_NAMES = (
+    "positive",
+    "positives",
+    "pos",
+    "sent1",
+    "answer",
+    "document",
+    "passage",
+    "context",
+    "entailment",
+)
+NEGATIVES = (*NEGATIVE_NAMES, "negatives", "neg", "hard_negatives", "contradiction")
+NEUTRAL_NAMES = ("neutral", "neutrals")
 KNOWN_NAMES = frozenset(name for pair in TEXT_PAIRS for name in pair).union(NEGATIVE_NAMES, LABEL_NAMES, SUBSET_NAMES)
 """Every column name with a meaning, as normalized by :func:`plain`."""
 
@@ -47,6 +70,10 @@ _SIDE_WORDS: dict[str, Side] = {
     "negatives": "negative",
     "neg": "negative",
     "negs": "negative",
+}
+_NUMBERED: dict[Side, re.Pattern[str]] = {
+    "positive": re.compile(r"(positive|pos)_?\d+"),
+    "negative": re.compile(r"(negative|neg|hard_neg|hard_negative)_?\d+"),
 }
 _ANCHOR_WORDS = frozenset(("anchor", "query", "question"))
 _FILLERS = frozenset(
@@ -76,6 +103,12 @@ _NEGATED = re.compile(
 IDENTIFIERS = frozenset(("id", "idx", "index", "split", "uuid", "guid", "url", "date", "time", "timestamp", ""))
 """Names of columns with metadata, unrelated to a row's texts."""
 
+
+_ACCEPTED = (
+    f"Accepted: an anchor ({', '.join(ANCHOR_NAMES)}) with columns of positives ({', '.join(POSITIVE_NAMES)}, "
+    f"positive_1 ...) and of negatives ({', '.join(NEGATIVES)}, negative_1 ...), each cell a text or a list of texts; "
+    "or premise, hypothesis and label of NLI data"
+)
 
 MOST_LISTED = 30
 """Most columns that an error lists."""
@@ -321,3 +354,209 @@ def listed(names: Sequence[str], limit: int = MOST_LISTED) -> str:
     shortened = [name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}..." for name in names[:limit]]
     ending = f" and {len(names) - limit:,} more" if len(names) > limit else ""
     return ", ".join(shortened) + ending if names else "none"
+
+
+def check_columns(columns: object, name: str = "columns") -> None:
+    """Raise ConfigError if names of columns are no text, such as a list of them."""
+    if columns is None or isinstance(columns, str):
+        return
+    are_names = isinstance(columns, list | tuple) and all(isinstance(column, str) for column in columns)
+    form = ",".join(columns) if are_names else "left,right,same"  # type: ignore[arg-type]  # texts
+    raise ConfigError(f'`{name}` is one text, names separated by commas; received {columns!r}. Write {name}="{form}".')
+
+
+def named_column(names: Sequence[str], columns: str, source: str) -> str:
+    """Return the column that ``columns`` names, in the source's spelling; DataError if the source lacks it."""
+    column = columns if columns in names else first_of((plain(columns),), spelled_names(names))
+    if column is not None:
+        return column
+    if "," in columns:
+        raise ConfigError(f"{source}: one text a row is read here, so that `columns` takes one name; got {columns!r}.")
+    raise DataError(
+        f"{source}: `columns` names {columns!r}, which this source does not have. Its columns: {listed(names)}. "
+        "Name one."
+    )
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The columns of one source, as it spells them.
+
+    NLI data have one partner, the hypothesis, whose side depends on the label.
+    """
+
+    anchor: str
+    partners: tuple[tuple[str, Side], ...]
+    label: str | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """The columns of the partners."""
+        return [name for name, _ in self.partners]
+
+    @property
+    def columns(self) -> list[str]:
+        """All columns that are read."""
+        return [self.anchor, *self.names, *([] if self.label is None else [self.label])]
+
+
+def layout_of(names: Sequence[str], source: str, columns: str | None = None) -> Layout:
+    """Return the columns of a source: those that ``columns`` names, or those with known names; case is ignored."""
+    if columns is not None:
+        return _named_layout(names, source, columns)
+    spelled = spelled_names(names)
+    label = first_of(CLASS_NAMES, spelled)
+    # NLI columns take precedence over columns of anchors.
+    pair = first_pair_of(NLI_PAIRS, spelled)
+    if pair is not None and label is not None:
+        return Layout(spelled[pair[0]], ((spelled[pair[1]], "neutral"),), label)
+    anchor = first_of(ANCHOR_NAMES, spelled)
+    sides = sides_of(names)
+    partners = tuple((name, side) for name in names for side in (list(_sides(plain(name))) or _only(sides.get(name))))
+    beside = anchor_beside(names, list(sides)) if sides else None
+    if (anchor is None or not partners) and beside is not None:
+        return Layout(beside, tuple(sides.items()))
+    if anchor is None or not partners:
+        raise DataError(
+            f"{source}: an anchor and columns of positives or negatives could not be found. Its columns: "
+            f"{listed(names)}. {_ACCEPTED}. Rename the columns, or name them: `columns` "
+            "anchor,positive,negative"
+        )
+    return Layout(anchor, partners)
+
+
+def _named_layout(names: Sequence[str], source: str, columns: str) -> Layout:
+    requested = columns.split(",")
+    if len(requested) not in (2, 3):
+        raise ConfigError(
+            f"{source}: `columns` takes an anchor, a positive and perhaps a negative, or premise, hypothesis and "
+            f"label; received {columns!r}. Its columns: {listed(names)}."
+        )
+    anchor, *partners = (named_column(names, name, source) for name in requested)
+    if len(partners) == 2 and plain(partners[1]) in CLASS_NAMES:
+        return Layout(anchor, ((partners[0], "neutral"),), partners[1])
+    sides: tuple[Side, ...] = ("positive", "negative")
+    return Layout(anchor, tuple(zip(partners, sides, strict=False)))
+
+
+def _only(side: Side | None) -> list[Side]:
+    return [] if side is None else [side]
+
+
+def _sides(name: str) -> Iterator[Side]:
+    """Yield the side of the texts in a column of this name; nothing if it is unknown."""
+    side_names: dict[Side, Sequence[str]] = {
+        "positive": POSITIVE_NAMES,
+        "negative": NEGATIVES,
+        "neutral": NEUTRAL_NAMES,
+    }
+    for side, names in side_names.items():
+        if name in names or (side in _NUMBERED and _NUMBERED[side].fullmatch(name)):
+            yield side
+
+
+@dataclass(frozen=True)
+class BadRow:
+    """One cell that breaks a rule."""
+
+    row: int
+    column: str
+    what: str
+    fix: str
+
+
+def bad_rows_error(
+    source: str, problems: Sequence[BadRow], total: int, limit: int = 5, *, can_drop: bool = True
+) -> BadRowsError:
+    """Build the error that counts all bad rows and lists the first ``limit``; it also carries all of them as data.
+
+    With ``can_drop``, the message says how to leave them out.
+    """
+    ordered = sorted(problems, key=lambda problem: problem.row)
+    first = ordered[: max(1, limit)]
+    count = len({problem.row for problem in ordered})
+    lines = [f"{source}: {count} of {total} rows cannot be used."]
+    lines += [f"  row {bad.row}, column {bad.column!r}: {bad.what}. Fix: {bad.fix}." for bad in first]
+    if len(ordered) > len(first):
+        lines.append(f"  and {len(ordered) - len(first)} more.")
+    lines.append("Correct these rows, or leave them out with `drop_bad_rows`." if can_drop else "Correct these rows.")
+    return BadRowsError("\n".join(lines), [asdict(bad) for bad in ordered])
+
+
+def text_problem(value: object) -> str:
+    """Return what is wrong with a cell that should be a text; an empty string if it is usable."""
+    if value is None:
+        return "there is no text"
+    if not isinstance(value, str):
+        return f"a text is needed, received {type(value).__name__} {str(value)[:40]!r}"
+    if not value.strip():
+        return "the text is empty"
+    return character_problem(value)
+
+
+def character_problem(text: str) -> str:
+    """Return a message if a text has an invalid character, which JSON escapes can express; an empty string if not."""
+    if "\0" in text:
+        return "the text holds NUL, which is no character"
+    return "the text holds half of a surrogate pair, which is no character" if holds_half_character(text) else ""
+
+
+def holds_half_character(text: str) -> bool:
+    """Return whether a text has half of a surrogate pair, which no tokenizer accepts."""
+    return not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text)
+
+
+SHOWN = 10
+"""Most row numbers that a message shows."""
+
+
+def warn_left_out(
+    source: str, numbers: Sequence[int], total: int, reason: str = "they hold no text that can be used"
+) -> None:
+    """Warn that the rows with these numbers are left out; DataError if that is all ``total`` rows."""
+    if not numbers:
+        return
+    row_numbers = ", ".join(map(str, numbers[:SHOWN]))
+    if len(numbers) > SHOWN:
+        row_numbers += f" and {len(numbers) - SHOWN} more"
+    if len(numbers) == total:
+        raise DataError(
+            f"{source}: no row is left of {total}, because {reason}: {row_numbers}. Give a file with texts."
+        )
+    logger.warning(f"{source}: {len(numbers)} of {total} rows left out, because {reason}: {row_numbers}")
+
+
+SNIFFED_CELLS = 1000
+"""Rows that are inspected to decide whether a column of single texts holds lists instead."""
+
+
+def holds_lists(rows: Iterable[Row], column: str) -> bool:
+    """Return whether a column holds lists: a real list, or at least half of its texts are written like lists."""
+    cells = [
+        cell for _, row in rows if (cell := row.get(column)) is not None and not (isinstance(cell, str) and not cell)
+    ]
+    if any(not isinstance(cell, str) and is_list(cell) for cell in cells):
+        return True
+    list_like = sum(map(is_list, cells))
+    return list_like > 0 and 2 * list_like >= len(cells)
+
+
+def refuse_lists(rows: Sequence[Row], columns: Iterable[str], source: str) -> None:
+    """Raise DataError if at least half of the cells of a column of single texts are lists written as text."""
+    for column in columns:
+        cells = [text for _, row in rows[:SNIFFED_CELLS] if isinstance(text := row.get(column), str) and text.strip()]
+        lists = [cell for cell in cells if cell.lstrip().startswith(("[", "(")) and _holds_texts(cell)]
+        if lists and 2 * len(lists) >= len(cells):
+            raise DataError(
+                f"{source}: column {column!r} is read as one text a row, and its cells are lists, as in "
+                f"{shown(lists[0])}. Write one text a row (in pandas: frame.explode({column!r})), or name the column "
+                "positives, negatives or sentences if it holds these."
+            )
+
+
+def _holds_texts(cell: str) -> bool:
+    try:
+        values = list_in(cell)
+    except ListCellError:
+        return True
+    return bool(values) and all(isinstance(value, str) for value in values or ())

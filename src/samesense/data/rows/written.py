@@ -11,11 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from samesense.data.formats.delimited import Form, open_table
-from samesense.data.formats.endings import open_decompressed, split_suffix
-from samesense.data.formats.files import rows_of_lines
-from samesense.data.formats.lines import Line, read_lines
-from samesense.data.formats.options import current_options
+from samesense.data.rows.delimited import Form, open_table
+from samesense.data.rows.sources import rows_of_lines
+from samesense.data.rows.text import Line, current_options, open_decompressed, read_lines, split_suffix
 
 MARKS = {
     "utf_8": codecs.BOM_UTF8,
@@ -75,7 +73,7 @@ def read_written(path: str | Path, suffix: str | None = None) -> WrittenTable:
     """Open a text table; see :class:`WrittenTable`.
 
     Raises:
-        DataError: like :func:`~samesense.data.formats.files.read_rows`; for bad rows, when they are read.
+        DataError: like :func:`~samesense.data.rows.sources.read_rows`; for bad rows, when they are read.
     """
     suffix = suffix or split_suffix(str(path))[0]
     encoding, mark = _encoding_of(path)

@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 
-from samesense.data.formats.columnar import parquet_rows
-from samesense.data.formats.delimited import Form, form_of, rows_in_form
-from samesense.data.formats.encodings import in_utf8
-from samesense.data.formats.endings import open_decompressed, split_suffix
-from samesense.data.formats.files import Row, read_rows, rows_of_lines
-from samesense.data.formats.lines import Line, numbered_lines, read_lines
-from samesense.data.formats.options import current_options
+from samesense.data.rows.columnar import parquet_rows
+from samesense.data.rows.columns import Row
+from samesense.data.rows.delimited import Form, form_of, rows_in_form
+from samesense.data.rows.encodings import in_utf8
+from samesense.data.rows.sources import read_rows, rows_of_lines
+from samesense.data.rows.text import Line, current_options, numbered_lines, open_decompressed, read_lines, split_suffix
 
 MARK = b"\xef\xbb\xbf"
 """The byte order mark of UTF-8, with which a text file may begin."""
@@ -38,7 +37,7 @@ BY_ROWS = (".parquet", ".json")
 class Block:
     """Consecutive rows with their start and end offsets, and the form in which they are read.
 
-    ``form`` is a :class:`~samesense.data.formats.delimited.Form` as JSON, ``""`` for files whose offsets are rows.
+    ``form`` is a :class:`~samesense.data.rows.delimited.Form` as JSON, ``""`` for files whose offsets are rows.
     """
 
     start: int
@@ -50,7 +49,7 @@ class Block:
 def blocks(name: str, size: int) -> Iterator[Block]:
     """Yield all rows of a file in blocks of ``size``; a line of text is a row with the column ``text``.
 
-    Raises the errors of :func:`~samesense.data.formats.files.read_rows`.
+    Raises the errors of :func:`~samesense.data.rows.sources.read_rows`.
     """
     suffix = split_suffix(name)[0]
     if suffix in BY_ROWS:

@@ -1,0 +1,100 @@
+"""Rows of JSON: one object a line, or a list of objects."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from samesense.data.rows.columns import Row
+from samesense.data.rows.text import (
+    Line,
+)
+from samesense.errors import DataError
+
+
+def json_lines_rows(path: str | Path, lines: Iterable[Line]) -> Iterator[Row]:
+    """Yield the rows of JSON lines; DataError for a line that is no object."""
+    for number, line in lines:
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise DataError(
+                f"{path}, row {number}: every line must be one JSON object; this one is not JSON ({error}). "
+                "Correct the line; a JSON list belongs in a file that ends in .json."
+            ) from error
+        # A JSON list of rows on one line is a .json file with the wrong ending.
+        if isinstance(record, list) and any(isinstance(cell, dict | list) for cell in record):
+            raise DataError(
+                f"{path}, row {number}: every line must be one JSON object; this one is a list of rows. Rename the "
+                "file to end in .json."
+            )
+        yield number, _as_object(path, number, record)
+
+
+def json_rows(path: str | Path, lines: Iterable[Line]) -> Iterator[Row]:
+    """Yield the rows of a JSON list, or of JSON lines, which often have this ending too."""
+    numbered_lines = list(lines)
+    text = "".join(line for _, line in numbered_lines)
+    if not text.strip():
+        return
+    try:
+        records = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        # The first line is an object by itself, so the file has JSON lines.
+        if _is_object(next(line for _, line in numbered_lines if line.strip())):
+            yield from json_lines_rows(path, numbered_lines)
+            return
+        raise DataError(
+            f"{path}: the file must be one JSON list of objects, or one object a line; it is not JSON ({error})."
+        ) from error
+    if isinstance(records, dict):
+        records = _rows_of(records)
+    if not isinstance(records, list):
+        raise DataError(
+            f"{path}: the file must be one JSON list of objects; received {_kind(records)}. "
+            "Put the rows into a list, or one on each line of a .jsonl file."
+        )
+    for number, record in enumerate(records, 1):
+        yield number, _as_object(path, number, record)
+
+
+def _rows_of(record: dict[str, object]) -> object:
+    """Return the rows of a JSON object: columns of one length, its only list of objects, or the object as one row."""
+    values = list(record.values())
+    if len(values) == 1 and isinstance(values[0], list) and all(isinstance(row, dict) for row in values[0]):
+        return values[0]
+    columns = [value for value in values if isinstance(value, list)]
+    if len(values) > 1 and len(columns) == len(values) and len({len(column) for column in columns}) == 1:
+        return [dict(zip(record, row, strict=True)) for row in zip(*columns, strict=True)]
+    return record
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _as_object(path: str | Path, number: int, record: object) -> dict[str, object]:
+    """Return the cells of a row by column; lists of texts are pairs and triplets, as in sentence-transformers."""
+    if isinstance(record, dict):
+        return record
+    if isinstance(record, list) and len(record) in _LISTS and all(isinstance(cell, str) for cell in record):
+        return dict(zip(_LISTS[len(record)], record, strict=True))
+    raise DataError(
+        f"{path}, row {number}: a row must be a JSON object with named columns; received {_kind(record)}. "
+        'Write it as {"sentence1": ..., "sentence2": ..., "score": ...}.'
+    )
+
+
+_LISTS = {2: ("anchor", "positive"), 3: ("anchor", "positive", "negative")}
+"""Column names of a row that is a list, by its length."""
+
+
+def _kind(value: object) -> str:
+    names = {dict: "an object", list: "a list", str: "a string", bool: "true or false", type(None): "null"}
+    return names.get(type(value), "a number")

@@ -1,0 +1,326 @@
+"""Rows of any source: a file, a folder saved by ``datasets``, a name on the hub, or data in memory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path, PurePath
+from typing import Any
+
+from samesense.data.rows.columnar import Cells, parquet_rows
+from samesense.data.rows.columns import Row
+from samesense.data.rows.delimited import delimited_rows
+from samesense.data.rows.json_rows import json_lines_rows, json_rows
+from samesense.data.rows.memory import Rows, as_rows, dataset_rows, is_example, memory_rows, name_in_memory
+from samesense.data.rows.text import (
+    LIKE_THEM,
+    PACKERS,
+    SUFFIXES,
+    WORKBOOKS,
+    Line,
+    is_text_file,
+    read_lines,
+    split_suffix,
+    workbook_error,
+)
+from samesense.errors import DataError
+from samesense.failures import imported
+from samesense.hub import hub_access
+from samesense.places import JOINT
+from samesense.urls import is_file, is_readable, is_url, local
+
+_HUB_NAME = re.compile(r"(?P<name>[\w.-]+/[\w.-]+)(?:@(?P<config>[\w.+-]+))?(?::(?P<split>[^:]+))?")
+
+
+Source = Any
+"""A path or hub name; a data frame (pandas, polars, anything that speaks Arrow), an Arrow table, a
+``datasets.Dataset``; or rows: dicts, tuples, or texts."""
+
+
+class Name(str):
+    """A string that is certainly the name of a source, as on a command line, and not a text."""
+
+    __slots__ = ()
+
+
+def in_memory(source: Source) -> bool:
+    """Return whether a source is data itself rather than the name of a file, folder or hub data set."""
+    return not isinstance(source, str | Path)
+
+
+def name_of(source: Source) -> str:
+    """Return the name of a source in messages: its path or hub name, or the type of an object."""
+    if not in_memory(source):
+        return str(source)
+    return name_in_memory(source)
+
+
+def names_among(sources: Source) -> list[str]:
+    """Return the names of files, folders and hub data sets in one source or several."""
+    return [str(source) for source in as_sources(sources) if source is not None and not in_memory(source)]
+
+
+def short_name(source: Source) -> str:
+    """Return a short name for display: the file name of a file, else :func:`name_of`."""
+    is_file = not in_memory(source) and (split_suffix(str(source))[0] or leads_to(source, Path.is_file))
+    return Path(source).name if is_file else name_of(source)
+
+
+def numbered(names: Sequence[str]) -> list[str]:
+    """Return the names made unique: a name that is already taken gets a number, starting with 2."""
+    unique: list[str] = []
+    for name in names:
+        candidate = name
+        number = 1
+        while candidate in unique:
+            number += 1
+            candidate = f"{name} {number}"
+        unique.append(candidate)
+    return unique
+
+
+def distinct_names(short_names: Sequence[str], sources: Sequence[str]) -> list[str]:
+    """Return the short name of each source, or, if several sources share it, the shortest unique end of its path.
+
+    That is the file name with as many parent folders as are needed to distinguish it. Joined sources, and a source that
+    occurs twice, keep their names.
+
+    Example:
+        >>> distinct_names(["train.tsv", "train.tsv", "test.tsv"], ["old/train.tsv", "new/train.tsv", "new/test.tsv"])
+        ['old/train.tsv', 'new/train.tsv', 'test.tsv']
+    """
+    names = []
+    for short_name, source in zip(short_names, sources, strict=True):
+        namesakes = zip(short_names, sources, strict=True)
+        rivals = {rival for name, rival in namesakes if name == short_name and rival != source}
+        names.append(_shortest_end(source, rivals) if rivals else short_name)
+    return names
+
+
+def _shortest_end(source: str, rivals: set[str]) -> str:
+    if JOINT in source:
+        return source
+    pieces = PurePath(source).parts
+    # From two parts on, because the file name alone is shared.
+    for length in range(2, len(pieces)):
+        if all(PurePath(rival).parts[-length:] != pieces[-length:] for rival in rivals):
+            return "/".join(pieces[-length:])
+    return source
+
+
+def as_sources(sources: Source) -> list[Source]:
+    """Return one source, or several, as a list of sources; a list of sources is returned as it is.
+
+    A list of texts is one source in memory, and a list of names is several. In a list of strings, a string is taken
+    for a name if it has a known file ending, a slash, or exists on disk. If one looks like a name, all are names, so
+    that a misspelt name is not trained on as a sentence.
+    """
+    if not in_memory(sources):
+        return [sources]
+    sources = as_rows(sources)
+    if isinstance(sources, Rows) or not isinstance(sources, list | tuple) or not sources:
+        return [sources]
+    if all(isinstance(source, str | Path) for source in sources):
+        return list(sources) if any(map(_looks_like_name, sources)) else [Rows(sources)]
+    first = sources[0]
+    is_row = (isinstance(first, Mapping | list | tuple) and not isinstance(first, Rows)) or is_example(first)
+    return [Rows(sources)] if is_row else list(sources)
+
+
+def _looks_like_name(source: str | Path) -> bool:
+    text = str(source)
+    if isinstance(source, Path | Name) or split_suffix(text)[0] or is_text_file(text):
+        return True
+    return " " not in text.strip() and ("/" in text or leads_to(text, Path.exists))
+
+
+def holds_sentences(source: Source) -> bool:
+    """Return whether a source holds unlabelled sentences: a text file (by its name) or a list of texts."""
+    if in_memory(source):
+        return isinstance(source, list) and bool(source) and isinstance(source[0], str)
+    return is_text_file(str(source))
+
+
+def rereadable(source: Source) -> Source:
+    """Return a source that can be read twice: the rows of an iterator are collected into a list."""
+    return Rows(source) if isinstance(source, Iterator) else source
+
+
+def load_rows(source: Source) -> Iterator[Row]:
+    """Read rows from a file, a folder saved by ``datasets``, the hub, or an object in memory.
+
+    Args:
+        source: path of a file; path of a folder, followed by ``:split`` if it has several splits; or
+            ``owner/name``, ``owner/name@config``, ``owner/name:split`` or ``owner/name@config:split``
+            on the hub (by default split ``train``); or data in memory, see
+            :func:`~samesense.data.rows.memory.memory_rows`.
+
+    Returns:
+        Row numbers with cells by column name. Class labels are given by name, never as integers.
+
+    Raises:
+        DataError: if the source cannot be found or read.
+        MissingExtraError: if ``datasets`` is needed and absent.
+    """
+    if in_memory(source):
+        return memory_rows(source)
+    text = str(source)
+    if is_url(source) or leads_to(local(text), Path.is_file):
+        return read_rows(source)
+    # A folder takes precedence over a hub data set of the same name.
+    folder, split = _folder_and_split(text)
+    if folder is not None:
+        return dataset_rows(_from_disk(folder, split), text)
+    match = _HUB_NAME.fullmatch(text)
+    if isinstance(source, Path) or _looks_like_path(text):
+        raise missing_file(text)
+    if match is None:
+        raise DataError(
+            f"{text}: this is no existing file or folder, and no hub name of the form owner/name, owner/name@config "
+            f"or owner/name:split. Name a file that ends in {', '.join(SUFFIXES)} ({LIKE_THEM})."
+        )
+    return dataset_rows(_from_hub(match["name"], match["config"], match["split"] or "train", text), text)
+
+
+def list_rows(source: Source, limit: int | None = None) -> list[Row]:
+    """Return all rows of a source, or the first ``limit``; DataError if there are none. See :func:`load_rows`."""
+    rows = list(islice(load_rows(source), limit))
+    if not rows:
+        raise no_rows(source)
+    return rows
+
+
+def no_rows(source: Source) -> DataError:
+    """Build the error for a source without rows."""
+    return DataError(f"{name_of(source)}: there are no rows. Check that this is the right file.")
+
+
+def leads_to(source: str | Path, check: Callable[[Path], bool]) -> bool:
+    """Return the result of ``Path.exists``, ``is_file`` or ``is_dir``; false for a text too long to be a path."""
+    try:
+        path = Path(source).expanduser()
+        return is_readable(path) if check is Path.is_file else check(path)
+    except (OSError, RuntimeError):  # pathlib raises for a name that is too long, and for the home of an unknown user
+        return False
+
+
+def read_rows(source: str | Path) -> Iterator[Row]:
+    """Read the rows of one file, lazily.
+
+    The row number is the line on which the row starts (the header is line 1); for Parquet and a JSON list it is the
+    number of the record, from 1. DataError if the file is missing, has an unknown suffix, or breaks a rule of its
+    format.
+    """
+    path = str(source) if is_url(source) else Path(local(str(source))).expanduser()
+    if not (is_file(path) if is_url(source) else leads_to(path, Path.is_file)):
+        raise missing_file(str(source))
+    suffix, packing = split_suffix(str(path))
+    if not suffix and str(path).lower().endswith(WORKBOOKS):
+        raise workbook_error(str(source))
+    if not suffix:
+        raise DataError(
+            f"{source}: the format is told from the end of the file name, which is none of {', '.join(SUFFIXES)} "
+            f"({LIKE_THEM}). Rename or convert the file."
+        )
+    if suffix == ".parquet":
+        if packing:
+            packer = PACKERS[packing]
+            raise DataError(
+                f"{source}: Parquet compresses by itself and is not read inside {packer.name}. Unpack it: "
+                f"{packer.unpack} {source}"
+            )
+        return parquet_rows(path)
+    if suffix == ".json":
+        return json_rows(path, read_lines(path, bounded=False, carriage_returns=True))
+    return rows_of_lines(suffix, path, read_lines(path, carriage_returns=suffix == ".csv"))
+
+
+def rows_of_lines(suffix: str, path: str | Path, lines: Iterable[Line]) -> Iterator[Row]:
+    """Yield the rows in the lines of a file with this suffix: ``.tsv``, ``.csv``, or else JSON lines."""
+    if suffix in (".tsv", ".csv"):
+        return delimited_rows(suffix, path, lines)
+    return json_lines_rows(path, lines)
+
+
+def missing_file(source: str) -> DataError:
+    """Build the error for a missing file."""
+    return DataError(f"{source}: there is no such file. Check the spelling and the working directory.")
+
+
+def row_names(cells: Mapping[str, object]) -> tuple[str, ...]:
+    """Return the names of a row's columns; the rows of a block of a columnar table share this object."""
+    return cells.names if isinstance(cells, Cells) else tuple(cells)
+
+
+def names_in(rows: Iterable[Row]) -> list[str]:
+    """Return the names of all columns, in order of first appearance."""
+    names: dict[str, None] = {}
+    previous = None
+    for _, cells in rows:
+        columns = cells.names if isinstance(cells, Cells) else None
+        if columns is None or columns is not previous:  # rows of one table have the same names
+            names.update(dict.fromkeys(cells))
+        previous = columns
+    return list(names)
+
+
+def _folder_and_split(text: str) -> tuple[Path | None, str | None]:
+    if leads_to(text, Path.is_dir):
+        return Path(text).expanduser(), None
+    name, colon, split = text.rpartition(":")
+    is_split = colon and name and split and leads_to(name, Path.is_dir)
+    return (Path(name).expanduser(), split) if is_split else (None, None)
+
+
+def _looks_like_path(text: str) -> bool:
+    if split_suffix(text)[0] or text.startswith((".", "/", "~")) or "\\" in text:
+        return True
+    # A missing file in an existing folder is a misspelt path, not a hub name.
+    parent = text.rpartition("/")[0]
+    return bool(parent) and leads_to(parent, Path.is_dir)
+
+
+def _from_disk(folder: Path, split: str | None) -> Any:
+    datasets = imported("datasets", "train")
+    try:
+        # For damaged or foreign folders, datasets raises exceptions of many types.
+        loaded = datasets.load_from_disk(str(folder))
+    except Exception as error:
+        raise DataError(
+            f"{folder}: a folder must be one written by save_to_disk of datasets; it could not be read as that "
+            f"({_one_line(error)}). Nor does it hold documents (.txt, .md, .html, .pdf, .docx). Name a file inside it."
+        ) from error
+    if not isinstance(loaded, dict):
+        if split is not None:
+            raise DataError(
+                f"{folder}: this folder holds one dataset without splits; received ':{split}'. Leave out ':{split}'."
+            )
+        return loaded
+    if split not in loaded:
+        received = "none was named" if split is None else f"received {split!r}"
+        raise DataError(
+            f"{folder}: this folder holds several splits and one must be named; {received}. Splits available: "
+            f"{', '.join(loaded)}. Write for example {folder}:{next(iter(loaded), 'train')}"
+        )
+    return loaded[split]
+
+
+def _from_hub(name: str, config: str | None, split: str, source: str) -> Any:
+    datasets = imported("datasets", "train")
+    try:
+        # Without a connection, hub_access falls back to the cached copy.
+        with hub_access(name, "dataset"):
+            return datasets.load_dataset(name, config, split=split)
+    except DataError:
+        raise
+    except Exception as error:
+        raise DataError(
+            f"{source}: no such file or folder, and it could not be loaded from the hub ({_one_line(error)}). "
+            "Check the spelling and the network; a local file works offline."
+        ) from error
+
+
+def _one_line(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:200]}" if text else type(error).__name__
