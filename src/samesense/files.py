@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -372,3 +372,14 @@ def locked(path: Path, on_wait: Callable[[], None]) -> Iterator[None]:
 def is_empty(folder: Path) -> bool:
     """Return whether there is nothing in a folder but its lock and what killed writers left."""
     return all(path.name == LOCK or is_temporary(path.name) for path in folder.iterdir())
+
+
+@contextmanager
+def open_output(output: str) -> Iterator[IO[bytes]]:
+    """Open a file that is written completely or not at all; ``"-"`` is standard output."""
+    if output == "-":
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    with replacing(output) as path, path.open("wb") as stream:
+        yield stream

@@ -42,7 +42,7 @@ def test_misuse_is_one_line_and_exit_code_2(run, folder, tmp_path):
         (("similarity", "default", "a", "\udcff"), "Arguments must be UTF-8; received '\\udcff'."),
         (("doctor", "x" * 300 + ".tsv"), ".tsv: there is no such file"),
         (("doctor", "x" * 300), "this is no existing file or folder"),
-        (("mine", "x" * 300 + ".txt"), "There is no file x"),
+        (("mine", "x" * 300 + ".txt"), ": there is no such file"),
         (("index", "build", "x" * 300, "y.txt"), "File name too long"),
         (("train", "a", "--output", "o", "--method", "simcse", "--config", "x" * 300), "--config takes a TOML file"),
         (("sweep", "x" * 300, "--output", "o"), "File name too long"),
@@ -148,8 +148,9 @@ def test_encode_refuses_what_would_shift_rows(run, folder, tmp_path):
     code, _, err = run("encode", folder, tmp_path / "in.txt")
     assert code == 2
     assert err == (
-        f"samesense: error: Every line must hold a text; {tmp_path / 'in.txt'}, row 2, is empty. "
-        "Remove it, or leave such lines out with --drop-bad-rows.\n"
+        f"samesense: error: {tmp_path / 'in.txt'}: 1 of 3 rows cannot be used.\n"
+        "  row 2, column 'text': the text is empty. Fix: give the text or delete the row.\n"
+        "Correct these rows, or leave them out with --drop-bad-rows.\n"
     )
     code, _, err = run("encode", folder, tmp_path / "in.txt", "--output", tmp_path / "out.bin")
     assert code == 2

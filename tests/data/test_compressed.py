@@ -12,9 +12,9 @@ import samesense
 from samesense.data import load_rows
 from samesense.data.documents import running_documents
 from samesense.data.sentences import all_texts
+from samesense.data.texts import read_texts
 from samesense.errors import DataError
 from samesense.inference.collection.entries import read_entries
-from samesense.inference.stream import read_texts
 
 TABLE = b"text1\ttext2\tscore\na\tb\t1\nc\td\t0\n"
 

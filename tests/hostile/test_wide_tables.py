@@ -12,10 +12,11 @@ import samesense
 from samesense.data import read_pairs
 from samesense.data.benchmarks.sentences import read_sentences
 from samesense.data.doctor import report_on
-from samesense.data.sentences import all_texts, read_text_column
+from samesense.data.sentences import all_texts
+from samesense.data.texts import read_texts
 from samesense.data.tuples.read import read_tuples
 from samesense.errors import ConfigError, DataError
-from samesense.inference.rows import kept_columns
+from samesense.inference.columns import kept_columns
 from samesense.parquet import ParquetTable
 
 WIDTH = 1000
@@ -70,7 +71,7 @@ def test_only_the_columns_that_are_needed_are_read_beside_thousands_of_texts(tmp
     assert columns_read == set(columns)
 
 
-@pytest.mark.parametrize("read", [samesense.read, report_on, read_text_column], ids=["read", "doctor", "texts"])
+@pytest.mark.parametrize("read", [samesense.read, report_on, read_texts], ids=["read", "doctor", "texts"])
 def test_columns_of_unknown_names_are_looked_into_up_to_a_number(tmp_path, columns_read, read):
     path = tmp_path / "wide.parquet"
     pq.write_table(pa.table(remarks()), path)
@@ -85,7 +86,7 @@ def test_the_only_columns_of_texts_among_thousands_of_numbers_are_told_by_their_
     pq.write_table(pa.table({"alpha": TEXTS, "beta": TEXTS[::-1], **numbers, "score": [1.5, 2, 3] * 10}), path)
     assert len(samesense.read(path)) == 30
     pq.write_table(pa.table({"alpha": TEXTS, **numbers}), path)
-    assert read_text_column(path) == TEXTS
+    assert read_texts(path) == TEXTS
 
 
 READS = {
@@ -93,9 +94,9 @@ READS = {
     "doctor": lambda path: report_on(path, {}),
     "unknown columns": lambda path: samesense.read(path, columns="p,q,r"),
     "too few columns": lambda path: read_pairs(path, columns="p"),
-    "texts": read_text_column,
+    "texts": read_texts,
     "every text": lambda path: list(all_texts(path)),
-    "an unknown text": lambda path: read_text_column(path, "p"),
+    "an unknown text": lambda path: read_texts(path, "p"),
     "tuples": lambda path: read_tuples([path]),
     "four columns": lambda path: read_tuples([path], columns="p,q,r,s"),
     "classes": read_sentences,

@@ -12,13 +12,13 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from samesense.data.texts import read_texts
 from samesense.errors import ConfigError, DataError, ModelError, OutputError, SamesenseError
 from samesense.execution.executors import OnRay, choose_executor
 from samesense.execution.tasks import Serial
 from samesense.inference.shards import encode as recipe
 from samesense.inference.shards import input as inputs
 from samesense.inference.shards.encode import EncodeWork, ShardSettings
-from samesense.inference.stream import read_texts
 from tests.inference import sharded_world
 from tests.inference.made_vectors import encode
 from tests.inference.sharded_world import make, open_made_up, shards, world
@@ -217,7 +217,7 @@ def test_what_cannot_be_read_by_place_is_refused(place, tmp_path):
         with pytest.raises(error, match=message):
             recipe.encode_shards(str(place), [name], tmp_path / "v", settings, where)
     for content, message in (
-        (b"a\n\nb", "row 2, is empty"),
+        (b"a\n\nb", "row 2, column 'text': the text is empty"),
         (b"a\n\xff", "row 2: text must be UTF-8"),
         (b"", "no text"),
     ):

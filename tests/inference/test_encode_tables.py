@@ -18,12 +18,12 @@ import pytest
 
 import samesense
 from samesense.cli.encode import encode as command
+from samesense.data.texts import read_texts
 from samesense.encoder.windows import Reading, cut_into_windows
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.execution.tasks import Serial
 from samesense.inference.onnx.encoder import OnnxEncoder
 from samesense.inference.shards.encode import ShardSettings, encode_shards
-from samesense.inference.stream import read_texts
 from tests.inference import sharded_world
 from tests.inference.made_vectors import encode
 from tests.inference.sharded_world import open_made_up, shards
@@ -315,7 +315,7 @@ def test_one_file_is_read_from_a_url_and_written_to_one(tables, tiny_trunk):
         command(str(tiny_trunk), ["memory://one/texts.txt.gz"], output="memory://one/v.npy", vectors="binary")
         expected = np.where(samesense.encode(str(tiny_trunk), "memory://one/b.csv", columns="body") > 0, 1, -1)
         np.testing.assert_array_equal(samesense.read_vectors("memory://one/v.npy"), expected)
-        with pytest.raises(DataError, match=r"There is no file memory://one/absent\.txt"):
+        with pytest.raises(DataError, match=r"memory://one/absent\.txt: there is no such file"):
             samesense.encode(str(tiny_trunk), "memory://one/absent.txt")
     finally:
         store.rm("/one", recursive=True)

@@ -29,7 +29,7 @@ def test_every_form_gives_the_same(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("a.txt", "one\n\ntwo\n", r"a\.txt, row 2: every line must hold a text"),
+        ("a.txt", "one\n\ntwo\n", r"a\.txt, row 2: a text that is not empty is needed"),
         ("a.tsv", "title\tbody\na x\ta y\n", r"several columns hold texts \(title, body\)\. .*`columns` title"),
         ("a.jsonl", '{"text": 3}\n', r"a\.jsonl, row 1, column 'text': a text is needed, received 3"),
         ("a.jsonl", '{"text": "x", "id": "doc-17"}\n', r"row 1: an id is a whole number .* received 'doc-17'"),

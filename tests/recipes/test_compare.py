@@ -192,7 +192,7 @@ def test_topics_are_parted_by_empty_lines(tmp_path):
     path.write_text("a sentence\n" * 41)
     with pytest.raises(DataError, match="2 to 40 sentences, one a line; received 41"):
         read_topics(path)
-    with pytest.raises(DataError, match="There is no file"):
+    with pytest.raises(DataError, match="there is no such file"):
         read_topics(tmp_path / "absent.txt")
 
 

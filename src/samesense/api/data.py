@@ -320,11 +320,10 @@ def _score_of(score: Any, precision: Precision) -> Score:
 
 def texts_of(source: Source, columns: str | None) -> list[str]:
     """Return the texts of a source, in order, and register their row numbers; DataError if one is empty."""
-    from samesense.data.sentences import read_text_column
+    from samesense.data.texts import read_texts
     from samesense.execution.unread import name_rows
-    from samesense.inference.stream import read_texts
 
     check_columns(columns)
-    texts = read_text_column(source, columns) if in_memory(source) else read_texts(str(source), columns)
+    texts = read_texts(source, columns)
     name_rows(texts)
     return texts

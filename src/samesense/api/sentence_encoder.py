@@ -12,9 +12,9 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 
 from samesense.errors import DataError, ModelError
 from samesense.execution.audience import requested_progress
+from samesense.inference.encode import encode_with_bar
 from samesense.inference.models.load import load
 from samesense.inference.models.model import Model
-from samesense.inference.stream import encode_with_bar
 
 if TYPE_CHECKING:
     from samesense.encoder.windows import Chunk

@@ -71,8 +71,8 @@ def encode(  # noqa: PLR0913 - each is one flag of the command
         task: ``"query"`` or ``"document"``, for models with different routes or prompts for them.
     """
     from samesense.encoder.windows import Chunk
+    from samesense.inference.encode import encode_with_bar
     from samesense.inference.models.load import load
-    from samesense.inference.stream import encode_with_bar
     from samesense.types import TaskName
 
     if chunk is not None:
@@ -120,8 +120,8 @@ def read_vectors(place: str | Path) -> Embeddings:
 
 
 def _unit_vectors(model: Any, texts: list[str], precision: Precision, chunk: Chunk | None) -> Embeddings:
+    from samesense.inference.encode import encode_with_bar
     from samesense.inference.models.load import load
-    from samesense.inference.stream import encode_with_bar
 
     return encode_with_bar(load(model, precision=precision, texts=texts), texts, normalize=True, chunk=chunk)
 

@@ -24,11 +24,11 @@ from samesense.encoder.windows import Chunk
 from samesense.errors import ConfigError
 
 if TYPE_CHECKING:
+    from samesense.data.texts import SourceTexts
     from samesense.inference.duplicates.dedup import Deduplicated
-    from samesense.inference.stream import Usable
     from samesense.inference.tables import Cells
 
-    RowsOf = Callable[[Iterator[Cells], Usable, Deduplicated, Sequence[str]], Iterator[Cells]]
+    RowsOf = Callable[[Iterator[Cells], SourceTexts, Deduplicated, Sequence[str]], Iterator[Cells]]
 
 
 @reads_tables
@@ -82,9 +82,9 @@ def dedup(
         json: print the counts as a JSON object; the rows go to files.
     """
     import samesense
+    from samesense.data.texts import read_usable
     from samesense.execution.unread import name_rows
     from samesense.inference.names import place_of
-    from samesense.inference.stream import read_usable
     from samesense.inference.tables import Table, behind, format_of, rows_of, write_tables
 
     if json and output == "-":
@@ -115,9 +115,9 @@ def dedup(
         contents.append((_grouped_rows, GROUPED))
     tables = []  # rows are generated while they are written
     for (name, form), (content, new_columns) in zip(outputs, contents, strict=True):
-        added_columns = list(behind(read.columns, new_columns).values())
+        added_columns = list(behind(read.names, new_columns).values())
         rows = content(rows_of(source, read, form), read, deduplicated, added_columns)
-        tables.append(Table(rows, name, form, [*read.columns, *added_columns]))
+        tables.append(Table(rows, name, form, [*read.names, *added_columns]))
     write_tables(*tables, source=source)
     if json:
         put_json([deduplicated.to_dict()])
@@ -139,7 +139,7 @@ def check_outputs(names: list[str], inputs: Sequence[str | None]) -> None:
 
 
 def _kept_rows(
-    rows: Iterator[Cells], _: Usable, deduplicated: Deduplicated, added_columns: Sequence[str]
+    rows: Iterator[Cells], _: SourceTexts, deduplicated: Deduplicated, added_columns: Sequence[str]
 ) -> Iterator[Cells]:
     for row, (cells, kept_row) in enumerate(zip(rows, deduplicated.kept_by.tolist(), strict=False)):
         if kept_row == row:
@@ -152,7 +152,7 @@ GROUPED = ("group", "row", "kept", "cosine")
 
 
 def _removed_rows(
-    rows: Iterator[Cells], read: Usable, deduplicated: Deduplicated, added_columns: Sequence[str]
+    rows: Iterator[Cells], read: SourceTexts, deduplicated: Deduplicated, added_columns: Sequence[str]
 ) -> Iterator[Cells]:
     for row, (cells, kept_row) in enumerate(zip(rows, deduplicated.kept_by.tolist(), strict=False)):
         if kept_row != row:
@@ -162,7 +162,7 @@ def _removed_rows(
 
 
 def _grouped_rows(
-    rows: Iterator[Cells], read: Usable, deduplicated: Deduplicated, added_columns: Sequence[str]
+    rows: Iterator[Cells], read: SourceTexts, deduplicated: Deduplicated, added_columns: Sequence[str]
 ) -> Iterator[Cells]:
     groups = deduplicated.groups
     members = {row for group in groups for row in group.rows}

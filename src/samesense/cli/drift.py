@@ -56,7 +56,7 @@ def drift(
         json: print one JSON object.
     """
     import samesense
-    from samesense.inference.stream import read_texts
+    from samesense.data.texts import read_texts
 
     if limit is not None and not 0 <= limit <= 1:
         raise ConfigError(f"A limit is a share of the neighbours, from 0 to 1; received `limit` {limit:g}.")

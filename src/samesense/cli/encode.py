@@ -150,10 +150,10 @@ def _one_file(
     task: TaskName | None,
 ) -> None:
     from samesense.encoder.vectors.quantize import Quantizer
+    from samesense.inference.columns import expand, read_with
+    from samesense.inference.encode import encode_with_bar
     from samesense.inference.names import place_of
     from samesense.inference.output import Encoded, check_format, format_of, write_encoded
-    from samesense.inference.rows import expand, read_with
-    from samesense.inference.stream import encode_with_bar
     from samesense.places import check_place
     from samesense.urls import is_url, local
 

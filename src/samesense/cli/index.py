@@ -228,7 +228,7 @@ def query(
         model: where the collection's model is now, if it has moved.
         json: print JSON lines with query, id, score, text and metadata.
     """
-    from samesense.inference.stream import read_texts
+    from samesense.data.texts import read_texts
 
     if hybrid and words:
         raise ConfigError("A query is by `words` alone, or `hybrid`; received both.")

@@ -80,9 +80,9 @@ def match(
         json: print the counts as a JSON object; the rows go to files.
     """
     import samesense
+    from samesense.data.texts import read_usable
     from samesense.execution.unread import name_rows
     from samesense.inference.names import place_of
-    from samesense.inference.stream import read_usable
     from samesense.inference.tables import Table, behind, format_of, rows_of, write_tables
 
     form = ".tsv" if output == "-" else format_of(output, source)
@@ -113,9 +113,9 @@ def match(
         precision=precision,
     )
     # columns of the second file and of the match are renamed where a name is taken
-    target_names = behind(sources.columns, targets.columns)
-    added_columns = behind([*sources.columns, *target_names.values()], MATCHED)
-    names = [*sources.columns, *target_names.values(), *added_columns.values()]
+    target_names = behind(sources.names, targets.names)
+    added_columns = behind([*sources.names, *target_names.values()], MATCHED)
+    names = [*sources.names, *target_names.values(), *added_columns.values()]
     target_rows = (
         {target_names[name]: cell for name, cell in cells.items()} for cells in rows_of(target, targets, form)
     )
@@ -125,7 +125,7 @@ def match(
     if unmatched is not None and unmatched_form is not None:
         unmatched_rows = set(matched.unmatched.tolist())
         rows = (cells for row, cells in enumerate(rows_of(source, sources, unmatched_form)) if row in unmatched_rows)
-        tables.append(Table(rows, unmatched, unmatched_form, sources.columns))
+        tables.append(Table(rows, unmatched, unmatched_form, sources.names))
     write_tables(*tables, source=source)
     if json:
         put_json([matched.to_dict()])

@@ -52,8 +52,8 @@ def mine(
         json: print JSON lines with the numbers of both lines or rows, both texts and the score.
     """
     import samesense
+    from samesense.data.texts import read_usable
     from samesense.execution.unread import name_rows
-    from samesense.inference.stream import read_usable
 
     read = read_usable(source, columns, drop_bad_rows=drop_bad_rows)
     name_rows(read.texts, read.indices)

@@ -46,7 +46,7 @@ def rerank(
         json: print JSON lines with number of line or row, text, cosine and score.
     """
     import samesense
-    from samesense.inference.stream import read_texts
+    from samesense.data.texts import read_texts
 
     texts = read_texts(source, columns)
     ranked = samesense.rerank(texts, model=model, cross=cross, query=query, top=top, precision=precision)

@@ -10,14 +10,16 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from samesense.data.benchmarks.published import holds_arguments
-from samesense.data.benchmarks.sentences import LABEL_NAMES, LabelledSentences
+from samesense.data.benchmarks.sentences import LabelledSentences
 from samesense.data.documents import TEXT_NAMES
 from samesense.data.extraction.files import holds_document_files, is_document_name
 from samesense.data.pairs.data import PairData
 from samesense.data.rows.columns import (
     ANCHOR_NAMES,
     KNOWN_NAMES,
+    LABEL_NAMES,
     NEGATIVE_NAMES,
+    SENTENCE_LABEL_NAMES,
     SINGLE_NAMES,
     TEXT_PAIRS,
     Columns,
@@ -27,9 +29,9 @@ from samesense.data.rows.columns import (
     first_pair_of,
     holds_lists,
     is_distance,
+    join_names,
     label_beside_negative,
     layout_of,
-    listed,
     named_column,
     plain,
     quoted,
@@ -39,22 +41,21 @@ from samesense.data.rows.columns import (
     spelled_names,
     unread_labels,
 )
-from samesense.data.rows.columns import LABEL_NAMES as PAIR_LABELS
 from samesense.data.rows.labels import is_quantity
 from samesense.data.rows.sources import (
+    TEXT,
     Source,
-    holds_sentences,
+    holds_lines,
     in_memory,
     leads_to,
+    line_rows,
     list_rows,
-    missing_file,
     name_of,
     names_in,
 )
-from samesense.data.rows.text import is_text_file, read_lines, split_suffix
+from samesense.data.rows.text import is_text_file, split_suffix
 from samesense.data.rows.text_columns import (
     MOST_LOOKED_INTO,
-    MOST_NAMED,
     SNIFFED_ROWS,
     columns_besides,
     example_columns,
@@ -161,12 +162,6 @@ _READ: dict[type, DataKind] = {
 """Kinds of data that were read before."""
 
 
-def holds_lines(source: Source) -> bool:
-    """Return whether a source is a list of texts, or a file of one text a line."""
-    is_file = not in_memory(source) and leads_to(source, Path.is_file)
-    return holds_sentences(source) or (is_file and not split_suffix(str(source))[0])
-
-
 def holds_documents_of_text(source: Source) -> bool:
     """Return whether a source is a folder of documents, or one document with markup (a text file may hold lines)."""
     if in_memory(source):
@@ -182,10 +177,8 @@ def _refuse_table(source: Source) -> None:
     """Raise DataError if a text file is missing, or its first lines look like a table or JSON."""
     if in_memory(source):
         return
-    if not leads_to(source, Path.is_file):
-        raise missing_file(str(source))
-    read = islice(read_lines(Path(source).expanduser()), SNIFFED_ROWS)
-    lines = [line.strip("\r\n") for _, line in read if line.strip()]
+    texts = (str(cells[TEXT]) for _, cells in islice(line_rows(source), SNIFFED_ROWS))
+    lines = [text for text in texts if text.strip()]
     table_form = _form_of_table(lines)
     if table_form is not None:
         description, suffix = table_form
@@ -236,7 +229,7 @@ def _detect_from_rows(rows: Sequence[Row], source: str) -> DetectedKind:
     if list_columns:
         return DetectedKind("documents", f"the lists in column {list_columns[0]}")
     layout = _layout_of_texts(rows, source)
-    anchors = layout and DetectedKind("tuples", f"the columns {_join_names([layout.anchor, *layout.names])}")
+    anchors = layout and DetectedKind("tuples", f"the columns {join_names([layout.anchor, *layout.names])}")
     if layout is not None:
         _refuse_numbers(rows, layout, source)
     if anchors and (hold_lists(rows, source) or _has_several_per_side(layout)):
@@ -246,14 +239,14 @@ def _detect_from_rows(rows: Sequence[Row], source: str) -> DetectedKind:
     if resolved is not None:
         third = resolved.label or resolved.negative
         unread = unread_labels(names, resolved)
-        beside = f", and not by {_join_names(unread)}" if unread else ""
-        return DetectedKind("pairs", f"the columns {_join_names([resolved.text1, resolved.text2, str(third)])}{beside}")
+        beside = f", and not by {join_names(unread)}" if unread else ""
+        return DetectedKind("pairs", f"the columns {join_names([resolved.text1, resolved.text2, str(third)])}{beside}")
     triplet = triplet_columns(rows)
-    label = first_of(PAIR_LABELS, spelled_names(names))
+    label = first_of(LABEL_NAMES, spelled_names(names))
     if triplet is not None and plain(triplet[0]) not in ANCHOR_NAMES:
         if label is not None:
             raise label_beside_negative(triplet[:2], label, triplet[2], source)
-        return DetectedKind("pairs", f"the columns {_join_names(triplet)}", columns=",".join(triplet))
+        return DetectedKind("pairs", f"the columns {join_names(triplet)}", columns=",".join(triplet))
     if anchors and label is None:
         _refuse_judgements(rows, layout, source)
         return anchors
@@ -273,7 +266,7 @@ def _resolved_pairs(names: Sequence[str], source: str) -> Columns | None:
 
 _JUDGEMENTS = frozenset(
     (
-        *PAIR_LABELS,
+        *LABEL_NAMES,
         *"relevance relevance_score relevant is_relevant rel not_relevant correct is_correct rating grade "
         "judgment judgement".split(),
     )
@@ -333,7 +326,7 @@ def _detect_from_cells(rows: Sequence[Row], source: str) -> DetectedKind | None:
     texts = find_text_columns(rows)
     spelled = spelled_names(names)
     single_column = first_of(SINGLE_NAMES, spelled)
-    label = first_of(LABEL_NAMES, spelled)
+    label = first_of(SENTENCE_LABEL_NAMES, spelled)
     # Known names for a text and a label, and no second text.
     if single_column and label and len(texts) < 2:
         return DetectedKind("classes", f"the columns {single_column} and {label}")
@@ -372,7 +365,7 @@ def _detect_text_column(
     unused = [name for name in texts if name != column]
     if column == single_column and not unused:
         return DetectedKind("texts", f"the column {column}")
-    beside = f"the column {column}, without {_join_names(unused)}" if unused else f"the only column of texts, {column}"
+    beside = f"the column {column}, without {join_names(unused)}" if unused else f"the only column of texts, {column}"
     sure = len(names_in(rows)) == 1
     return DetectedKind("texts", beside, sure, None if sure else column)
 
@@ -387,18 +380,12 @@ def _guess_two_columns(rows: Sequence[Row], texts: Sequence[str], source: str) -
                 "classes", [sentences, classes], f"a column of texts, {sentences}, and one of few values, {classes}"
             )
     return _guess(
-        "tuples", texts, f"two columns of texts without a label, {_join_names(texts)}, taken to belong together"
+        "tuples", texts, f"two columns of texts without a label, {join_names(texts)}, taken to belong together"
     )
 
 
 def _guess(kind: DataKind, columns: Sequence[str], by: str) -> DetectedKind:
     return DetectedKind(kind, by, sure=False, columns=",".join(columns))
-
-
-def _join_names(names: Sequence[str]) -> str:
-    if len(names) > MOST_NAMED:
-        return listed(names, MOST_NAMED)
-    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
 
 
 def _layout(names: Sequence[str], source: str) -> Layout | None:

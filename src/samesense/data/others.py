@@ -9,12 +9,12 @@ import numpy as np
 
 from samesense.data.benchmarks.sentences import LabelledSentences
 from samesense.data.documents import running_documents
-from samesense.data.kinds import DetectedKind, detect_kind, hold_lists, holds_documents_of_text, holds_lines
+from samesense.data.kinds import DetectedKind, detect_kind, hold_lists, holds_documents_of_text
 from samesense.data.pairs.data import PairData
 from samesense.data.pairs.keys import Keys, pair_keys, plain_keys, plain_text
 from samesense.data.pairs.read import read_bare_pairs
 from samesense.data.rows.columns import plain, spelled_names
-from samesense.data.rows.sources import Source, load_rows, name_of, names_in
+from samesense.data.rows.sources import Source, holds_lines, load_rows, name_of, names_in
 from samesense.data.rows.text_columns import SNIFFED_ROWS
 from samesense.data.sentences import Sentences, all_texts
 from samesense.data.tuples.data import TupleData

@@ -11,40 +11,36 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from samesense.data.documents import document_files, holds_documents, read_documents, running_documents
-from samesense.data.extraction.files import holds_document_files, read_document_file
+from samesense.data.documents import holds_documents, read_documents, running_documents
+from samesense.data.extraction.files import holds_document_files
 from samesense.data.held_out import HeldOutSections
 from samesense.data.mapped import collect_texts, take_rows
-from samesense.data.passages import cut_passages
 from samesense.data.rows.columns import (
     NEGATIVE_NAMES,
     SINGLE_NAMES,
     TEXT_PAIRS,
-    BadRow,
     Row,
-    bad_rows_error,
     character_problem,
     first_of,
     first_pair_of,
     named_column,
     refuse_lists,
     spelled_names,
-    text_problem,
-    warn_left_out,
 )
 from samesense.data.rows.sources import (
+    TEXT,
     Source,
     as_sources,
+    holds_lines,
     in_memory,
     leads_to,
+    line_rows,
     load_rows,
-    missing_file,
     name_of,
-    no_rows,
+    refuse_columns,
     row_names,
     short_name,
 )
-from samesense.data.rows.text import is_text_file, read_lines, split_suffix
 from samesense.data.rows.text_columns import SNIFFED_ROWS, log_unread, text_column
 from samesense.errors import ConfigError, DataError
 from samesense.hashes import content_hash
@@ -52,9 +48,6 @@ from samesense.places import JOINT
 from samesense.results import ShownRows
 
 logger = logging.getLogger(__name__)
-
-ROW_SIZE = 96
-"""Length of a passage in words and punctuation marks, used where no model counts its tokens."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -195,86 +188,6 @@ def unlabelled_texts(source: Source, columns: str | None = None) -> list[str]:
     return texts
 
 
-def read_text_column(source: Source, columns: str | None = None) -> list[str]:
-    """Return the text of every row of a table, in order; logs which column is read if ``columns`` is not given.
-
-    DataError if the source cannot be read, ``columns`` is not given and no column or several hold texts, or a cell
-    has no text.
-    """
-    rows, column = read_text_rows(source, columns)
-    return texts_of_rows(rows, column, name_of(source))
-
-
-def read_text_rows(source: Source, columns: str | None = None) -> tuple[list[Row], str]:
-    """Return the rows of a table and the name of its column of texts; see :func:`read_text_column`."""
-    name = name_of(source)
-    rows = list(source_rows(source))
-    if not rows:
-        raise no_rows(source)
-    column = text_column(rows, columns, name)
-    if columns is None:
-        if not in_memory(source):
-            logger.info(f"{name}: texts of column {column!r}")
-        log_unread(rows, [column], name, "To read another: `columns`", metadata=False)
-    return rows, column
-
-
-def source_rows(source: Source) -> Iterator[Row]:
-    """Return the rows of a table, or the passages of a folder of documents; see :func:`read_passage_rows`."""
-    if not in_memory(source) and holds_document_files(str(source)):
-        return iter(read_passage_rows(str(source)))
-    return load_rows(source)
-
-
-def read_passage_rows(source: str) -> list[Row]:
-    """Return the passages of a folder of documents as rows: ``text``, ``file``, ``passage``, ``title`` and so on.
-
-    Passages do not overlap, so that no text occurs in two rows, and have about :data:`ROW_SIZE` words, which most
-    models read without truncation. A file that cannot be read is left out with a warning; DataError if none can.
-    """
-    rows: list[Row] = []
-    files = document_files(Path(source).expanduser())
-    for file in files:
-        try:
-            document = read_document_file(file)
-        except DataError as error:
-            logger.warning(f"left out: {error}")
-            continue
-        # Without overlap, so that no text is in two rows.
-        for passage in cut_passages(document, chunk_size=ROW_SIZE, chunk_overlap=0):
-            rows.append((len(rows) + 1, {"text": passage.text, "file": file.name, **passage.metadata}))
-    if not rows:
-        raise DataError(f"{source}: none of {len(files)} documents could be read.")
-    logger.info(f"{source}: {len(rows):,} passages of {len(files):,} documents")
-    return rows
-
-
-def texts_of_rows(rows: Sequence[Row], column: str, name: str) -> list[str]:
-    """Return the text of each row; DataError, which lists the bad rows, if a row has no usable text."""
-    bad = _bad_texts(rows, column)
-    if bad:
-        raise bad_rows_error(name, bad, len(rows), can_drop=False)
-    return [str(cells[column]) for _, cells in rows]
-
-
-def usable_positions(rows: Sequence[Row], column: str, name: str, *, drop_bad_rows: bool) -> list[int]:
-    """Return the positions of the rows with a text; without ``drop_bad_rows``, DataError if any row has none."""
-    bad = _bad_texts(rows, column)
-    if bad and not drop_bad_rows:
-        raise bad_rows_error(name, bad, len(rows))
-    warn_left_out(name, [bad_row.row for bad_row in bad], len(rows))
-    left_out = {bad_row.row for bad_row in bad}
-    return [position for position, (number, _) in enumerate(rows) if number not in left_out]
-
-
-def _bad_texts(rows: Sequence[Row], column: str) -> list[BadRow]:
-    return [
-        BadRow(number, column, problem, "give the text or delete the row")
-        for number, cells in rows
-        if (problem := text_problem(cells.get(column)))
-    ]
-
-
 def all_texts(source: Source, columns: str | None = None) -> Iterator[str]:
     """Yield every text of a source in its order, an empty text for an empty line or cell.
 
@@ -292,13 +205,9 @@ def all_texts(source: Source, columns: str | None = None) -> Iterator[str]:
         return _cells(load_rows(source), name_of(source), columns)
     name = str(source)
     path = Path(source).expanduser()
-    # A file without the ending of a table has one text a line.
-    if leads_to(path, Path.is_file) and not split_suffix(name)[0]:
-        if columns is not None:
-            raise ConfigError(f"`columns` is for tables; {name} holds one text a line. Leave it out.")
-        return (line.rstrip("\r\n") for _, line in read_lines(path))
-    if is_text_file(name):
-        raise missing_file(name)
+    if holds_lines(source):
+        refuse_columns(name, columns=columns)
+        return (str(cells[TEXT]) for _, cells in line_rows(source, blank_end=True))
     if leads_to(path, Path.is_file) and holds_documents(path):
         return _sentences(path)
     if holds_document_files(path):

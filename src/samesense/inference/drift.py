@@ -11,11 +11,11 @@ import numpy as np
 
 from samesense.data.pairs.data import PairData
 from samesense.errors import ConfigError, DataError
+from samesense.inference.encode import encode_with_bar
 from samesense.inference.models.model import Model
 from samesense.inference.search.exact import Best, nearest, unit_rows
 from samesense.inference.search.lists import blocks
 from samesense.inference.search.mining import check_threshold, cosines_of
-from samesense.inference.stream import encode_with_bar
 from samesense.metrics.classification import best_threshold, check_binary, precision_at, threshold_at
 from samesense.results import Shown
 from samesense.types import Embeddings, Floats, Indices

@@ -28,10 +28,10 @@ from samesense.errors import ConfigError, DataError
 from samesense.evaluation.task import checked_scores
 from samesense.execution.progress import progress_bar
 from samesense.files import map_array
+from samesense.inference.encode import write_unit_vectors
 from samesense.inference.models.model import Model
 from samesense.inference.search.exact import Best, nearest
 from samesense.inference.search.lists import blocks
-from samesense.inference.stream import write_unit_vectors
 from samesense.types import Embeddings, Indices, Pair, Score, Scores
 
 Sampling = Literal["top", "random"]

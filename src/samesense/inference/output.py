@@ -16,7 +16,7 @@ from samesense.data.rows.text import json_line
 from samesense.encoder.vectors.quantize import Quantizer
 from samesense.encoder.vectors.stored import BESIDE, METADATA
 from samesense.errors import ConfigError
-from samesense.files import replacing
+from samesense.files import open_output, replacing
 from samesense.urls import delivered, is_url, local
 
 if TYPE_CHECKING:
@@ -67,15 +67,12 @@ def write_encoded(encoded: Encoded, output: str, form: Format) -> None:
     A file is written completely or not at all; ``"-"`` is standard output, a URL is uploaded. The quantizer of int8
     vectors is stored in the metadata of Parquet, or in a file beside a matrix.
     """
-    if output == "-":
-        write_rows(encoded, sys.stdout.buffer, form)
-        sys.stdout.buffer.flush()
-    elif is_url(output):
+    if is_url(output):
         content = io.BytesIO()
         write_rows(encoded, content, form)
         delivered(output, content.getvalue())
     else:
-        with replacing(local(output)) as beside, beside.open("wb") as stream:
+        with open_output(local(output)) as stream:
             write_rows(encoded, stream, form)
     if form == "npy" and output != "-" and encoded.rows.dtype == np.int8:
         _write(output + BESIDE, encoded.quantizer.to_json())

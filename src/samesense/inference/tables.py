@@ -1,12 +1,11 @@
-"""Read the rows of a source again with all columns, and write rows to a file of any format."""
+"""Write rows to a file of any format, also the rows of a source, which is read again with all its columns."""
 
 from __future__ import annotations
 
 import csv
 import io
-import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -14,10 +13,9 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from samesense.data.rows.delimited import quote_fields
 from samesense.data.rows.text import json_line, without_breaks
-from samesense.data.sentences import source_rows
+from samesense.data.texts import SourceTexts, is_table, open_rows
 from samesense.errors import ConfigError, DataError
-from samesense.files import replacing
-from samesense.inference.stream import Usable, is_table
+from samesense.files import open_output
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,7 +27,7 @@ BATCH = 8192
 """Rows of a Parquet file written at once."""
 
 
-def rows_of(source: str, read: Usable, form: str) -> Iterator[Cells]:
+def rows_of(source: str, read: SourceTexts, form: str) -> Iterator[Cells]:
     """Yield the rows of the texts that were read: with all columns for a table, with ``text`` only for a text file.
 
     For text output they have only ``text``; for JSON lines each row has only its own columns. DataError if the number
@@ -40,13 +38,13 @@ def rows_of(source: str, read: Usable, form: str) -> Iterator[Cells]:
         return
     count = 0
     indices = set(read.indices)
-    columns = {} if form == ".jsonl" else dict.fromkeys(read.columns)
-    for _, cells in source_rows(source):
+    columns = {} if form == ".jsonl" else dict.fromkeys(read.names)
+    for _, cells in open_rows(source):
         if count in indices:
             yield {**columns, **cells}
         count += 1
-    if count != read.rows:
-        raise DataError(f"{source} has changed while it was read: {read.rows} rows, then {count}. Give it again.")
+    if count != read.total:
+        raise DataError(f"{source} has changed while it was read: {read.total} rows, then {count}. Give it again.")
 
 
 def format_of(output: str, source: str) -> str:
@@ -108,17 +106,6 @@ def _write(table: Table, stream: IO[bytes], source: str) -> None:
             ".parquet": partial(_parquet, source=source),
         }
         writers[table.form](_in_columns(table), stream)
-
-
-@contextmanager
-def open_output(output: str) -> Iterator[IO[bytes]]:
-    """Open a file that is written completely or not at all; ``"-"`` is standard output."""
-    if output == "-":
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
-        return
-    with replacing(output) as path, path.open("wb") as stream:
-        yield stream
 
 
 def _lines(lines: Iterable[str], stream: IO[bytes]) -> None:

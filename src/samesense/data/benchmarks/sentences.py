@@ -9,6 +9,7 @@ from typing import Any
 
 from samesense.data.pairs.data import PairData
 from samesense.data.rows.columns import (
+    SENTENCE_LABEL_NAMES,
     SINGLE_NAMES,
     BadRow,
     Row,
@@ -27,7 +28,6 @@ from samesense.errors import ConfigError, DataError
 from samesense.failures import excerpt
 from samesense.results import ShownRows
 
-LABEL_NAMES = ("label", "labels", "class")
 """Accepted names of the label column, the preferred ones first."""
 
 
@@ -106,11 +106,11 @@ def _columns(rows: Sequence[Row], columns: str | None, source: str) -> tuple[str
         return named_column(names, requested[0], source), named_column(names, requested[1], source)
     spelled = spelled_names(names)
     text = first_of(SINGLE_NAMES, spelled)
-    label = first_of(LABEL_NAMES, spelled)
+    label = first_of(SENTENCE_LABEL_NAMES, spelled)
     if text is None or label is None:
         raise DataError(
             f"{source}: labelled sentences need a text column ({', '.join(SINGLE_NAMES)}) and a label column "
-            f"({', '.join(LABEL_NAMES)}). Its columns: {listed(names)}. Rename them, or add a header line."
+            f"({', '.join(SENTENCE_LABEL_NAMES)}). Its columns: {listed(names)}. Rename them, or add a header line."
         )
     return text, label
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -25,9 +25,6 @@ MARK = b"\xef\xbb\xbf"
 
 TABLES = (".tsv", ".csv")
 """Endings of delimited tables."""
-
-LINE_END = "\r\n"
-"""Characters that are stripped from the end of a line of text."""
 
 BY_ROWS = (".parquet", ".json")
 """Endings of files whose offsets are rows."""
@@ -57,7 +54,7 @@ def blocks(name: str, size: int) -> Iterator[Block]:
         return
     again = partial(read_lines, name, carriage_returns=suffix == ".csv")
     lines = _Lines(again(), _mark(name))
-    rows = _rows(suffix, name, iter(lines))
+    rows = rows_of_lines(suffix, name, iter(lines))
     block_rows = list(islice(rows, size))
     start = lines.start_of(block_rows[0][0]) if block_rows else 0
     form = Form(encoding=current_options().encoding)
@@ -84,7 +81,7 @@ def rows_at(name: str, start: int, end: int, form: str) -> Iterator[Row]:
         content = _content(name, start, end, table_form.encoding)
         # numbered_lines removes one byte order mark; an extra one protects a mark that belongs to the content.
         lines = numbered_lines(io.BytesIO(MARK + content), name, carriage_returns=suffix == ".csv")
-        yield from rows_in_form(name, table_form, lines) if suffix in TABLES else _rows(suffix, name, lines)
+        yield from rows_in_form(name, table_form, lines) if suffix in TABLES else rows_of_lines(suffix, name, lines)
 
 
 def _content(name: str, start: int, end: int, encoding: str | None) -> bytes:
@@ -106,12 +103,6 @@ def _by_rows(name: str, size: int) -> Iterator[Block]:
     while block_rows := list(islice(rows, size)):
         yield Block(start, start + len(block_rows), "", block_rows)
         start += len(block_rows)
-
-
-def _rows(suffix: str, name: str, lines: Iterable[Line]) -> Iterator[Row]:
-    if suffix:
-        return rows_of_lines(suffix, name, lines)
-    return ((number, {"text": line.rstrip(LINE_END)}) for number, line in lines)
 
 
 def _mark(name: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
 
@@ -43,6 +43,9 @@ NEGATIVE_NAMES = ("negative", "hard_neg", "hard_negative")
 CLASS_NAMES = ("label", "labels", "gold_label", "is_duplicate", "isduplicate", "duplicate")
 LABEL_NAMES = ("score", "scores", "similarity", "similarity_score", *CLASS_NAMES, "relatedness_score")
 SCORE_NAMES = tuple(name for name in LABEL_NAMES if name not in CLASS_NAMES)
+SENTENCE_LABEL_NAMES = ("label", "labels", "class")
+"""Accepted names of the class of a single sentence, the preferred ones first."""
+
 SUBSET_NAMES = ("subset", "genre")
 NLI_PAIRS = (("premise", "hypothesis"), ("sentence1", "sentence2"), ("sentence_a", "sentence_b"))
 ANCHOR_NAMES = ("anchor", "query", "question", "sent0")
@@ -71,10 +74,13 @@ _SIDE_WORDS: dict[str, Side] = {
     "neg": "negative",
     "negs": "negative",
 }
-_NUMBERED: dict[Side, re.Pattern[str]] = {
-    "positive": re.compile(r"(positive|pos)_?\d+"),
-    "negative": re.compile(r"(negative|neg|hard_neg|hard_negative)_?\d+"),
+_PARTNER_SIDES: dict[str, Side] = {
+    **dict.fromkeys(NEUTRAL_NAMES, "neutral"),
+    **dict.fromkeys(NEGATIVES, "negative"),
+    **dict.fromkeys(POSITIVE_NAMES, "positive"),
 }
+"""The side of a column beside an anchor by its name; others are found by the words in their names."""
+
 _ANCHOR_WORDS = frozenset(("anchor", "query", "question"))
 _FILLERS = frozenset(
     """
@@ -112,6 +118,9 @@ _ACCEPTED = (
 
 MOST_LISTED = 30
 """Most columns that an error lists."""
+
+MOST_NAMED = 10
+"""Most columns that a sentence names."""
 
 LONGEST_NAME = 100
 """Most characters of a column name in such a list; without a header line, a "name" may be a long text."""
@@ -356,6 +365,14 @@ def listed(names: Sequence[str], limit: int = MOST_LISTED) -> str:
     return ", ".join(shortened) + ending if names else "none"
 
 
+def join_names(names: Sequence[str]) -> str:
+    """Return names as in "a, b and c"; of more than :data:`MOST_NAMED` the first, and the number of the others."""
+    if len(names) > MOST_NAMED:
+        return listed(names, MOST_NAMED)
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last
+
+
 def check_columns(columns: object, name: str = "columns") -> None:
     """Raise ConfigError if names of columns are no text, such as a list of them."""
     if columns is None or isinstance(columns, str):
@@ -412,7 +429,9 @@ def layout_of(names: Sequence[str], source: str, columns: str | None = None) -> 
         return Layout(spelled[pair[0]], ((spelled[pair[1]], "neutral"),), label)
     anchor = first_of(ANCHOR_NAMES, spelled)
     sides = sides_of(names)
-    partners = tuple((name, side) for name in names for side in (list(_sides(plain(name))) or _only(sides.get(name))))
+    partners = tuple(
+        (name, side) for name in names if (side := _PARTNER_SIDES.get(plain(name)) or sides.get(name)) is not None
+    )
     beside = anchor_beside(names, list(sides)) if sides else None
     if (anchor is None or not partners) and beside is not None:
         return Layout(beside, tuple(sides.items()))
@@ -437,22 +456,6 @@ def _named_layout(names: Sequence[str], source: str, columns: str) -> Layout:
         return Layout(anchor, ((partners[0], "neutral"),), partners[1])
     sides: tuple[Side, ...] = ("positive", "negative")
     return Layout(anchor, tuple(zip(partners, sides, strict=False)))
-
-
-def _only(side: Side | None) -> list[Side]:
-    return [] if side is None else [side]
-
-
-def _sides(name: str) -> Iterator[Side]:
-    """Yield the side of the texts in a column of this name; nothing if it is unknown."""
-    side_names: dict[Side, Sequence[str]] = {
-        "positive": POSITIVE_NAMES,
-        "negative": NEGATIVES,
-        "neutral": NEUTRAL_NAMES,
-    }
-    for side, names in side_names.items():
-        if name in names or (side in _NUMBERED and _NUMBERED[side].fullmatch(name)):
-            yield side
 
 
 @dataclass(frozen=True)

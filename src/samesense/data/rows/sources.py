@@ -16,15 +16,18 @@ from samesense.data.rows.memory import Rows, as_rows, dataset_rows, is_example, 
 from samesense.data.rows.text import (
     LIKE_THEM,
     PACKERS,
+    STANDARD_INPUT,
     SUFFIXES,
     WORKBOOKS,
     Line,
     is_text_file,
     read_lines,
     split_suffix,
+    standard_input,
+    without_blank_end,
     workbook_error,
 )
-from samesense.errors import DataError
+from samesense.errors import ConfigError, DataError
 from samesense.failures import imported
 from samesense.hub import hub_access
 from samesense.places import JOINT
@@ -135,11 +138,24 @@ def _looks_like_name(source: str | Path) -> bool:
     return " " not in text.strip() and ("/" in text or leads_to(text, Path.exists))
 
 
-def holds_sentences(source: Source) -> bool:
-    """Return whether a source holds unlabelled sentences: a text file (by its name) or a list of texts."""
+def holds_lines(source: Source) -> bool:
+    """Return whether a source has one text a line: a text file, or a list of texts.
+
+    A text file ends in ``.txt``, or is an existing file, or a URL, without the ending of a table.
+    """
     if in_memory(source):
         return isinstance(source, list) and bool(source) and isinstance(source[0], str)
-    return is_text_file(str(source))
+    name = str(source)
+    if split_suffix(name)[0]:
+        return False
+    return is_text_file(name) or is_url(name) or leads_to(name, Path.is_file)
+
+
+def refuse_columns(source: str, **options: str | None) -> None:
+    """Raise ConfigError if an option that names columns is given for a text file, which has none."""
+    for name, value in options.items():
+        if value:
+            raise ConfigError(f"`{name}` is for tables ({', '.join(SUFFIXES)}); {source} holds one text a line.")
 
 
 def rereadable(source: Source) -> Source:
@@ -213,7 +229,7 @@ def read_rows(source: str | Path) -> Iterator[Row]:
     format.
     """
     path = str(source) if is_url(source) else Path(local(str(source))).expanduser()
-    if not (is_file(path) if is_url(source) else leads_to(path, Path.is_file)):
+    if not is_there(path):
         raise missing_file(str(source))
     suffix, packing = split_suffix(str(path))
     if not suffix and str(path).lower().endswith(WORKBOOKS):
@@ -236,11 +252,36 @@ def read_rows(source: str | Path) -> Iterator[Row]:
     return rows_of_lines(suffix, path, read_lines(path, carriage_returns=suffix == ".csv"))
 
 
+def is_there(source: str | Path) -> bool:
+    """Return whether there is a file, or an object of a store, of this name."""
+    return is_file(source) if is_url(source) else leads_to(source, Path.is_file)
+
+
+TEXT = "text"
+"""Column of a row that is a line of a text file."""
+
+
 def rows_of_lines(suffix: str, path: str | Path, lines: Iterable[Line]) -> Iterator[Row]:
-    """Yield the rows in the lines of a file with this suffix: ``.tsv``, ``.csv``, or else JSON lines."""
+    """Yield the rows in lines: of ``.tsv``, ``.csv`` or JSON lines; without a suffix, each line is a text."""
+    if not suffix:
+        return ((number, {TEXT: line.rstrip("\r\n")}) for number, line in lines)
     if suffix in (".tsv", ".csv"):
         return delimited_rows(suffix, path, lines)
     return json_lines_rows(path, lines)
+
+
+def line_rows(source: str | Path, *, blank_end: bool = False) -> Iterator[Row]:
+    """Yield the lines of a text file, or of standard input for ``"-"``, as rows with the column :data:`TEXT`.
+
+    Blank lines at the end are rows only with ``blank_end``. DataError if there is no such file.
+    """
+    if str(source) == STANDARD_INPUT:
+        lines = standard_input()
+    elif is_there(source):
+        lines = read_lines(source)
+    else:
+        raise missing_file(str(source))
+    return rows_of_lines("", source, lines if blank_end else without_blank_end(lines))
 
 
 def missing_file(source: str) -> DataError:

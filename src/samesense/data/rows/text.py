@@ -163,6 +163,9 @@ def reads_tables(function: Callable[_Parameters, _Result]) -> Callable[_Paramete
     return run
 
 
+STANDARD_INPUT = "-"
+"""Name of standard input as a source."""
+
 SUFFIXES = (".tsv", ".csv", ".jsonl", ".ndjson", ".json", ".parquet")
 """Supported file endings; all except Parquet may be followed by one of :data:`PACKED`."""
 

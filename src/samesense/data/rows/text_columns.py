@@ -12,6 +12,8 @@ from samesense.data.rows.columns import (
     CLASS_NAMES,
     KNOWN_NAMES,
     LABEL_NAMES,
+    MOST_NAMED,
+    SENTENCE_LABEL_NAMES,
     SINGLE_NAMES,
     SUBSET_NAMES,
     TEXT_PAIRS,
@@ -21,6 +23,7 @@ from samesense.data.rows.columns import (
     first_pair_of,
     identifies,
     is_distance,
+    join_names,
     listed,
     named_column,
     plain,
@@ -179,16 +182,12 @@ def refuse_text(columns: Sequence[str], source: str, rows: Sequence[Row], otherw
     if columns and not line.holds_names and all(_looks_like_cells(name, rows) for name in columns):
         several = len(columns) > 1
         are_no = "are no usual names" if several else "is no usual name"
+        names = join_names([repr(name) for name in columns])
         raise DataError(
-            f"{source}: the first line may be a row of data: {_join_names(columns)} {are_no} of columns, and "
+            f"{source}: the first line may be a row of data: {names} {are_no} of columns, and "
             f"{'look' if several else 'looks'} like the cells below. If the first line has the names of the columns: "
             f"`columns` {quoted(','.join(columns))}, or `header` yes; if it is data: `header` no."
         )
-
-
-def _join_names(names: Sequence[str]) -> str:
-    *most, last = map(repr, names)
-    return f"{', '.join(most)} and {last}" if most else last
 
 
 def _looks_like_cells(name: str, rows: Sequence[Row]) -> bool:
@@ -364,7 +363,7 @@ def titled_text(rows: Sequence[Row]) -> tuple[str, str, str] | None:
     spelled = spelled_names(texts)
     title = first_of(_TITLES, spelled)
     text = first_of(_TITLED, spelled)
-    label = first_of(("label", "labels", "class"), spelled_names(names_in(rows[:SNIFFED_ROWS])))
+    label = first_of(SENTENCE_LABEL_NAMES, spelled_names(names_in(rows[:SNIFFED_ROWS])))
     if len(texts) != 2 or title is None or text is None or label is None:
         return None
     # Decimal labels are similarities, so that title and text are a pair after all.
@@ -378,9 +377,6 @@ _UNREAD = set[tuple[str, ...]]()
 
 _UNREAD_ROWS = 100
 """Rows that are inspected to decide whether an unread column holds texts."""
-
-MOST_NAMED = 10
-"""Most columns that one message names."""
 
 
 def log_unread(
@@ -421,11 +417,12 @@ def log_unread(
 
 def _unread_warning(texts: Sequence[str], columns: Sequence[str], source: str, fix: str) -> str:
     """Return the warning that the text columns ``texts`` are not read, only ``columns``."""
-    text_names = listed([repr(name) for name in texts], MOST_NAMED) if len(texts) > MOST_NAMED else _join_names(texts)
+    text_names = join_names([repr(name) for name in texts])
     subject = f"column {text_names} holds" if len(texts) == 1 else f"columns {text_names} hold"
+    read_names = join_names([repr(name) for name in columns])
     return (
         f"{source}: {subject} texts and {'is' if len(texts) == 1 else 'are'} not read; read "
-        f"{'is' if len(columns) == 1 else 'are'} {_join_names(columns)}. {fix or 'To read others: `columns`'}"
+        f"{'is' if len(columns) == 1 else 'are'} {read_names}. {fix or 'To read others: `columns`'}"
     )
 
 

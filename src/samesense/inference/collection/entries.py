@@ -8,14 +8,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, islice
-from pathlib import Path
 from typing import Any
 
 from samesense.data.rows.columns import Row, warn_left_out
-from samesense.data.rows.sources import leads_to, load_rows, missing_file
-from samesense.data.rows.text import is_text_file, read_lines, split_suffix, without_blank_end
+from samesense.data.rows.sources import TEXT, line_rows, load_rows, refuse_columns
 from samesense.data.rows.text_columns import SNIFFED_ROWS, text_column
-from samesense.errors import ConfigError, DataError
+from samesense.data.texts import is_table
+from samesense.errors import DataError
 from samesense.failures import shortened
 from samesense.inference.collection.conditions import check_depth, json_text
 
@@ -104,36 +103,18 @@ _RowEntry = tuple[int, Callable[[], Entry]]
 
 
 def _entries(source: str, columns: str | None) -> Iterator[_RowEntry]:
-    is_text = is_text_file(source) or leads_to(source, Path.is_file)
-    if is_text and not split_suffix(source)[0]:
-        if columns is not None:
-            raise ConfigError(f"`columns` is for tables; {source} holds one text a line. Leave it out.")
-        return _of_lines(source)
-    return _of_rows(source, columns)
-
-
-def _of_lines(source: str) -> Iterator[_RowEntry]:
-    path = Path(source).expanduser()
-    if not path.is_file():
-        raise missing_file(source)
-    for number, line in without_blank_end(read_lines(path)):
-        yield number, partial(_of_line, line.rstrip("\r\n"), f"{source}, row {number}")
-
-
-def _of_line(text: str, location: str) -> Entry:
-    if not text.strip():
-        raise DataError(f"{location}: every line must hold a text; this one is empty. Remove it.")
-    return Entry(text)
-
-
-def _of_rows(source: str, columns: str | None) -> Iterator[_RowEntry]:
+    if not is_table(source):
+        refuse_columns(source, columns=columns)
+        for row in line_rows(source):
+            yield row[0], partial(_entry, row, TEXT, source)
+        return
     rows = load_rows(source)
-    head = list(islice(rows, SNIFFED_ROWS))
-    if head:
-        text = text_column(head, columns, source)
+    first_rows = list(islice(rows, SNIFFED_ROWS))
+    if first_rows:
+        text = text_column(first_rows, columns, source)
         if columns is None:
             logger.info(f"{source}: texts of column {text!r}")
-        for row in chain(head, rows):
+        for row in chain(first_rows, rows):
             yield row[0], partial(_entry, row, text, source)
 
 

@@ -21,8 +21,8 @@ from samesense.failures import DAMAGED
 from samesense.files import LOCK, is_temporary, map_array, only_writer, read_json, replacing, write_json
 from samesense.hashes import json_hash, rows_hash
 from samesense.inference.duplicates.links import Links
+from samesense.inference.encode import write_unit_vectors
 from samesense.inference.models.model import Model
-from samesense.inference.stream import write_unit_vectors
 from samesense.places import check_folder
 from samesense.types import Embeddings
 

@@ -10,20 +10,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from samesense.data.rows.columns import Row
-from samesense.data.rows.sources import Source, in_memory, leads_to, load_rows, missing_file, name_of, names_in, no_rows
+from samesense.data.rows.sources import Source, in_memory, is_there, load_rows, missing_file, name_of, names_in, no_rows
 from samesense.data.rows.text import split_suffix
 from samesense.data.rows.text_columns import SNIFFED_ROWS
 from samesense.data.rows.written import WrittenRow, WrittenTable, is_written, read_written
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.execution.progress import progress_bar
 from samesense.failures import first_line
+from samesense.files import open_output
 from samesense.inference.scoring.columns import SAME, ScoreColumns, Values, pair_of, text_columns
 from samesense.inference.scoring.frames import with_columns
 from samesense.inference.scoring.summary import Scored
 from samesense.inference.scoring.writers import Decimal, TextWriter, added_text, decimal_of, write_for_excel
-from samesense.inference.tables import FORMATS, Table, open_output, write_tables
+from samesense.inference.tables import FORMATS, Table, write_tables
 from samesense.places import check_place
-from samesense.urls import is_file, is_url
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -132,7 +132,7 @@ class ScoredSource:
         self.source = source
         self.name = name or name_of(source)
         self.is_text = not in_memory(source) and is_written(str(source))
-        if self.is_text and not _is_there(str(source)):
+        if self.is_text and not is_there(str(source)):
             raise missing_file(str(source))
 
     def written(self) -> WrittenTable:
@@ -168,10 +168,6 @@ class ScoredSource:
                 f"{survey.compared[1]}. Name others: `columns` FIRST,SECOND"
             )
         return survey
-
-
-def _is_there(source: str) -> bool:
-    return is_file(source) if is_url(source) else leads_to(source, Path.is_file)
 
 
 def few_texts(source: ScoredSource, survey: Survey) -> list[str] | None:

@@ -38,11 +38,11 @@ from samesense.execution.unread import counted, note
 from samesense.failures import DAMAGED
 from samesense.hashes import text_hash
 from samesense.inference.collection.embedder import Embedder, embedder_of
+from samesense.inference.columns import expand
 from samesense.inference.models.backends import BackendOption
 from samesense.inference.models.load import load
 from samesense.inference.names import split_kind, split_maps
 from samesense.inference.output import Encoded, check_format, write_rows
-from samesense.inference.rows import expand
 from samesense.inference.shards import input as inputs
 from samesense.inference.shards.input import Input
 from samesense.types import Embeddings, Precision, TaskName

@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from samesense.data.examples import spread_over
 from samesense.data.rows.blocks import Block, blocks, rows_at
-from samesense.data.rows.columns import Row
-from samesense.data.rows.sources import missing_file, names_in
+from samesense.data.rows.columns import Row, bad_rows_error
+from samesense.data.rows.sources import missing_file, names_in, refuse_columns
 from samesense.data.rows.text import current_options, split_suffix
 from samesense.data.rows.text_columns import text_column
-from samesense.data.sentences import texts_of_rows
+from samesense.data.texts import bad_texts
 from samesense.errors import ConfigError, DataError
 from samesense.hashes import content_hash
-from samesense.inference.rows import joined, kept_columns, schema_of, table_of
-from samesense.inference.stream import check_line, refuse_columns
+from samesense.inference.columns import joined, kept_columns, schema_of, table_of
 from samesense.urls import is_file, is_pipe, state, whole
 
 if TYPE_CHECKING:
@@ -131,7 +130,7 @@ def cut(
         paths: paths of the files, in the order of the shards.
         shard_size: number of rows of a shard.
         columns: name of the column of texts in tables.
-        keep: see :func:`~samesense.inference.rows.kept_columns`.
+        keep: see :func:`~samesense.inference.columns.kept_columns`.
         on_rows: called with the number of rows that have just been read.
 
     Raises:
@@ -164,7 +163,8 @@ class _Cutter:
         for number, block in enumerate(blocks(path, shard_size)):
             if number == 0:
                 file = self._describe(file, block)
-            _check(block.rows, file)
+            if bad := bad_texts(block.rows, file.text):
+                raise bad_rows_error(path, bad, len(block.rows), can_drop=False)
             encoded = _canonical(block.rows, file)
             self._digest.update(encoded)
             self.parts.append(Part(len(self._files), block.start, block.end, len(block.rows), _hash(encoded)))
@@ -176,7 +176,7 @@ class _Cutter:
     def _describe(self, file: File, first: Block) -> File:
         """Return the file with its format and columns, from its first rows."""
         if not split_suffix(file.path)[0]:
-            refuse_columns(file.path, self._columns, self._keep)
+            refuse_columns(file.path, columns=self._columns, keep=self._keep)
             return replace(file, form=first.form)
         text = text_column(first.rows, self._columns, file.path)
         columns = kept_columns(names_in(first.rows), text, self._keep, file.path)
@@ -189,14 +189,6 @@ class _Cutter:
             whole = joined(self._schemas, f"{len(self._files)} files" if len(self._files) > 1 else self._files[0].path)
             schema = base64.b64encode(whole.serialize().to_pybytes()).decode()
         return Input(tuple(self._files), tuple(self.parts), schema, self._digest.hexdigest())
-
-
-def _check(rows: Sequence[Row], file: File) -> None:
-    if split_suffix(file.path)[0]:
-        texts_of_rows(rows, file.text, file.path)
-        return
-    for number, cells in rows:
-        check_line(str(cells["text"]), file.path, number)
 
 
 def _canonical(rows: Sequence[Row], file: File) -> bytes:

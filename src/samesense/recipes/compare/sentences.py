@@ -8,7 +8,7 @@ from pathlib import Path
 
 from samesense.data.pairs.data import PairData
 from samesense.data.rows.labels import number_text
-from samesense.data.rows.text import read_lines
+from samesense.data.rows.sources import TEXT, line_rows
 from samesense.errors import DataError
 from samesense.evaluation.task import Task
 from samesense.reports.figures.heatmap import MOST_SENTENCES, SHOWN_CHARS
@@ -60,12 +60,11 @@ def _spread(pairs: Sequence[Pair], rows: Sequence[int]) -> list[int]:
 
 def read_topics(path: Path) -> Sentences:
     """Read sentences for the heatmap: one a line, an empty line between topics."""
-    if not path.is_file():
-        raise DataError(f"There is no file {path}. Give a text file with one sentence a line.")
     topics: list[list[str]] = [[]]
-    for _, line in read_lines(path):
-        if line.strip():
-            topics[-1].append(line.strip())
+    for _, cells in line_rows(path, blank_end=True):
+        sentence = str(cells[TEXT]).strip()
+        if sentence:
+            topics[-1].append(sentence)
         elif topics[-1]:
             topics.append([])
     topics = [topic for topic in topics if topic]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from samesense.errors import ModelError
-from samesense.inference.stream import encode_with_bar
+from samesense.inference.encode import encode_with_bar
 
 
 class Diverged:

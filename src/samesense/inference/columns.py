@@ -1,4 +1,4 @@
-"""Read the texts of one or more files of any format, in order, with the columns kept beside them."""
+"""The texts of one or more sources, in order, and the columns kept beside them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from samesense.data.rows.columns import Row, listed, spelled_names
-from samesense.data.rows.sources import leads_to, names_in
-from samesense.data.sentences import read_text_rows, usable_positions
+from samesense.data.rows.sources import leads_to, refuse_columns
+from samesense.data.texts import is_table, read_text_rows
 from samesense.errors import ConfigError, DataError
 from samesense.failures import first_line
-from samesense.inference.stream import is_table, read_usable, refuse_columns
 from samesense.urls import matching
 
 if TYPE_CHECKING:
@@ -147,7 +146,7 @@ def read_with(
     """Return the texts of several sources, in order, and the columns kept beside them, ``None`` if there are none.
 
     Args:
-        sources: sources as for :func:`~samesense.inference.stream.read_texts`.
+        sources: sources as for :func:`~samesense.data.texts.read_text_rows`.
         columns: name of the column of texts in tables.
         keep: see :func:`kept_columns`.
         drop_bad_rows: leave out rows without a text, and log which.
@@ -156,16 +155,12 @@ def read_with(
     rows: list[Row] = []
     schemas: list[pa.Schema] = []
     for source in sources:
-        if is_table(source):
-            records, text = read_text_rows(source, columns)
-            names = kept_columns(names_in(records), text, keep, source)
-            records = [records[index] for index in usable_positions(records, text, source, drop_bad_rows=drop_bad_rows)]
-            texts += (str(cells[text]) for _, cells in records)
-            rows += ((number, {name: cells.get(name) for name in names}) for number, cells in records)
-            schemas.append(schema_of(records, names, source))
-        else:
-            refuse_columns(source, columns, keep)
-            texts += read_usable(source, drop_bad_rows=drop_bad_rows).texts
-            rows += [(0, {})] * (len(texts) - len(rows))
+        if not is_table(source):
+            refuse_columns(source, columns=columns, keep=keep)
+        text_rows = read_text_rows(source, columns, drop_bad_rows=drop_bad_rows)
+        names = kept_columns(text_rows.names, text_rows.column, keep, source)
+        texts += text_rows.texts
+        rows += ((number, {name: cells.get(name) for name in names}) for number, cells in text_rows.rows)
+        schemas.append(schema_of(text_rows.rows, names, source))
     schema = joined(schemas, f"{len(sources)} sources") if any(map(len, schemas)) else None
     return texts, None if schema is None else table_of(rows, schema)
