@@ -320,31 +320,6 @@ def test_nul_in_json_is_refused_with_its_row(tmp_path):
     assert "row 1, column 'text1': the text holds NUL" in refusal(pairs)
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("a.csv", "sentence1;sentence2;score\na;b, c;4,2\nd;e;0\n"),
-        ("a.csv", "\ufeffsep=;\nsentence1;sentence2;score\na;b, c;4,2\nd;e;0\n"),
-        ("a.csv", "sentence1;sentence2;score;;\na;b, c;4,2;;\n;;;;\nd;e;0;;\n"),
-        ("a.csv", "sentence1\tsentence2\tscore\na\tb, c\t4.2\nd\te\t0\n"),
-        ("a.csv", "Sentence 1|Sentence-2|Similarity Score\na|b, c|4.2\nd|e|0\n"),
-        ("a.tsv", '"sentence1","sentence2","score"\n"a","b, c","4.2"\n"d","e","0"\n'),
-        ("a.csv", 'sentence1, sentence2, score\n"a", "b, c", 4.2\nd, e, 0\n'),
-    ],
-)
-def test_fields_may_have_another_mark_between_as_spreadsheets_write_it(tmp_path, name, content):
-    data = read_pairs(put(tmp_path / name, content))
-    assert (data.pairs(), data.labels) == ([("a", "b, c"), ("d", "e")], [4.2, 0.0])
-
-
-def test_a_space_before_a_text_is_the_texts_own_unless_the_header_has_it_too(tmp_path):
-    spaced = read_pairs(put(tmp_path / "own.csv", "sentence1,sentence2,score\na, b,1\nc,d,0\n"))
-    assert spaced.pairs()[0] == ("a", " b")
-    assert read_pairs(put(tmp_path / "both.csv", 'sentence1, sentence2, score\na, "b, c", 1\nc, d, 0\n')).pairs()[
-        0
-    ] == ("a", "b, c")
-
-
 def test_one_column_may_hold_any_mark(tmp_path):
     path = put(tmp_path / "a.tsv", "body\nwell, well; it | is\nyes\n")
     assert list(all_texts(path)) == ["well, well; it | is", "yes"]
