@@ -1,13 +1,16 @@
 """How tables are read: the same flags, and the same rows, in every command and function that reads them."""
 
+import inspect
 import json
 
 import numpy as np
 import pytest
 
 import samesense
+from samesense.cli.main import COMMANDS
 from samesense.data.rows.text import current_options
 from samesense.errors import ConfigError, DataError
+from samesense.recipes.sweep.data_entry import DataEntry
 from tests.command import run_command
 
 TEXTS = ["Собака бежит по улице", '"Да" сказал он', "plain; text"]
@@ -29,6 +32,47 @@ def words(tmp_path, monkeypatch):
 
 FLAGS = ("--encoding", "cp1251", "--delimiter", "bar", "--quoting", "none", "--header", "no")
 OPTIONS = {"encoding": "cp1251", "delimiter": "bar", "quoting": "none", "header": "no"}
+
+
+NO_TABLES = {
+    "explain": "the texts are arguments",
+    "harvest": "the corpus is in the folder of the Origin",
+    "push": "a model is read",
+    "quickstart": "the sample of the library is read",
+    "serve": "collections and models are read",
+    "sweep": "each data set of its file has these options",
+}
+"""Commands that read no table of the user, and why."""
+
+NO_FILES = {"load", "open_index", "read_vectors", "app", "similarity", "SentenceEncoder", "Model", *NO_TABLES}
+"""Functions and classes that read no table of the user."""
+
+
+def flags_in_help(capsys, *command):
+    out = run_command(capsys, *command, "--help")[1]
+    return {flag for flag in FLAGS if flag.startswith("--") and f"{flag} " in out}
+
+
+@pytest.mark.parametrize("command", [command for command in COMMANDS if command != "index"])
+def test_every_command_that_reads_tables_has_the_flags(command, capsys):
+    expected = set() if command in NO_TABLES else set(FLAGS[::2])
+    assert flags_in_help(capsys, command) == expected
+
+
+@pytest.mark.parametrize("command", ["build", "add", "update"])
+def test_the_commands_of_an_index_that_read_files_have_the_flags(command, capsys):
+    assert flags_in_help(capsys, "index", command) == set(FLAGS[::2])
+
+
+def test_every_function_that_reads_tables_has_the_options():
+    for name in samesense.__all__:
+        function = getattr(samesense, name)
+        if callable(function) and name not in NO_FILES and not name.endswith("progress_bars"):
+            assert OPTIONS.keys() <= inspect.signature(function).parameters.keys(), name
+
+
+def test_each_data_set_of_a_sweep_has_the_options():
+    assert OPTIONS.keys() <= DataEntry.model_fields.keys()
 
 
 @pytest.mark.parametrize(

@@ -134,7 +134,7 @@ def test_every_line_format_names_the_line_that_is_not_utf8(tmp_path, ending):
 
 
 TEXT = st.text(st.characters(exclude_characters="\t\n\r\0", exclude_categories=["Cs"]), min_size=1)
-TEXT = TEXT.filter(str.strip).filter(lambda text: not text.startswith('"'))  # of TSV, see test_quoted_tsv.py
+TEXT = TEXT.filter(str.strip).filter(lambda text: not text.startswith('"'))  # of TSV, see test_reading_rules.py
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

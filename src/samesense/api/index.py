@@ -79,11 +79,13 @@ class Index:
         return RowList(answers[0])
 
     @logs_unread
-    def update(self, *, strict: bool = False) -> ReadingReport:
+    @reads_tables
+    def update(self, *, strict: bool = False, encoding: str | None = None) -> ReadingReport:
         """Encode the documents that are new or have changed, and delete the passages of those that are gone.
 
         Args:
             strict: refuse a document that cannot be read, rather than skip it with a warning.
+            encoding: of text files that are not UTF-8, such as ``"cp1252"``.
 
         Returns:
             How many files were read, unchanged and removed, and which could not be read.
