@@ -16,7 +16,6 @@ logger = logging.getLogger(__name__)
 Row = tuple[int, Mapping[str, object]]
 """Row number as the file counts it, and the cells by column name."""
 
-
 Side = Literal["positive", "negative", "neutral"]
 """The relation of a text to its anchor."""
 
@@ -109,7 +108,6 @@ _NEGATED = re.compile(
 IDENTIFIERS = frozenset(("id", "idx", "index", "split", "uuid", "guid", "url", "date", "time", "timestamp", ""))
 """Names of columns with metadata, unrelated to a row's texts."""
 
-
 _ACCEPTED = (
     f"Accepted: an anchor ({', '.join(ANCHOR_NAMES)}) with columns of positives ({', '.join(POSITIVE_NAMES)}, "
     f"positive_1 ...) and of negatives ({', '.join(NEGATIVES)}, negative_1 ...), each cell a text or a list of texts; "
@@ -127,6 +125,12 @@ LONGEST_NAME = 100
 
 # the name under which pyarrow stores the index of a pandas frame
 _ROW_NAMES = re.compile(r"__index_level_\d+__")
+
+SHOWN = 10
+"""Most row numbers that a message shows."""
+
+SNIFFED_CELLS = 1000
+"""Rows that are inspected to decide whether a column of single texts holds lists instead."""
 
 
 def is_index(name: str) -> bool:
@@ -509,10 +513,6 @@ def holds_half_character(text: str) -> bool:
     return not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text)
 
 
-SHOWN = 10
-"""Most row numbers that a message shows."""
-
-
 def warn_left_out(
     source: str, numbers: Sequence[int], total: int, reason: str = "they hold no text that can be used"
 ) -> None:
@@ -527,10 +527,6 @@ def warn_left_out(
             f"{source}: no row is left of {total}, because {reason}: {row_numbers}. Give a file with texts."
         )
     logger.warning(f"{source}: {len(numbers)} of {total} rows left out, because {reason}: {row_numbers}")
-
-
-SNIFFED_CELLS = 1000
-"""Rows that are inspected to decide whether a column of single texts holds lists instead."""
 
 
 def holds_lists(rows: Iterable[Row], column: str) -> bool:

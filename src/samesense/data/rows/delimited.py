@@ -46,6 +46,17 @@ _DECLARED_MARK = re.compile(r"sep=([;,|\t])")
 Rules = Literal["csv", "tsv", "none"]
 """How quotes are read: as in CSV, row by row as in TSV written by a program, or as ordinary characters."""
 
+Record = tuple[int, list[str]]
+"""The line on which a row starts, and its fields."""
+
+MOST_LINES = 1000
+"""Most lines of a row whose quoted fields contain line breaks."""
+
+_DOUBLED = re.compile(r'(?:^|\s)""|""(?:\s|$)')
+"""A doubled quote beside whitespace or an end; ``"one""two"`` could also be two quoted phrases of a text."""
+
+_FIELD = re.compile(r'(?:"(?P<quoted>(?:[^"]|"")*)"|(?P<bare>[^\t]*))(?P<end>\t|$)')
+
 
 @dataclass(frozen=True)
 class Form:
@@ -378,18 +389,6 @@ def refuse_repeated(location: str, header: list[str]) -> None:
 def _look_like_data(header: list[str]) -> bool:
     """Return whether column names seem to be a row of data, because one is a number or a sentence."""
     return any(is_number(name) or name.strip().endswith((".", "!", "。")) for name in header)
-
-
-Record = tuple[int, list[str]]
-"""The line on which a row starts, and its fields."""
-
-MOST_LINES = 1000
-"""Most lines of a row whose quoted fields contain line breaks."""
-
-_DOUBLED = re.compile(r'(?:^|\s)""|""(?:\s|$)')
-"""A doubled quote beside whitespace or an end; ``"one""two"`` could also be two quoted phrases of a text."""
-
-_FIELD = re.compile(r'(?:"(?P<quoted>(?:[^"]|"")*)"|(?P<bare>[^\t]*))(?P<end>\t|$)')
 
 
 def tsv_records(path: str, lines: Iterable[Line], width: int | None = None, *, warn: bool = True) -> Iterator[Record]:

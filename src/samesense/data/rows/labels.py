@@ -62,6 +62,27 @@ WORDS = {
 }
 """Values of labels of two classes, as normalized by :func:`word_of`."""
 
+Kind = Literal["scored", "binary", "nli", "triple"]
+
+Scale = tuple[float, float]
+
+ZERO_CLASSES = ("contradiction", "not_entailment")
+"""NLI classes with value 0: in data with three classes, and with two."""
+
+NLI_SCALE: Scale = (0.0, 2.0)
+
+UNLABELLED = ("-", "-1", "-1.0", "")
+"""Cells that mean "no label" in NLI data, such as SNLI's pairs without a majority label."""
+
+KNOWN_SCALES: tuple[Scale, ...] = ((0, 1), (-1, 1), (0, 5), (0, 10), (0, 100))
+"""Common ranges of similarity scores, the narrowest first."""
+
+MOST_WORDS = 12
+"""Most different words that a column of labels may have; a column with more holds something else."""
+
+SHOWN = 5
+"""Labels that a message shows, the most frequent first."""
+
 
 def word_of(text: str) -> str:
     """Return the normalized name of a class: ``not_duplicate`` for ``Not a duplicate``."""
@@ -222,13 +243,6 @@ def _item(value: Any) -> object:
         return None
 
 
-MOST_WORDS = 12
-"""Most different words that a column of labels may have; a column with more holds something else."""
-
-SHOWN = 5
-"""Labels that a message shows, the most frequent first."""
-
-
 def describe_words(cells: Sequence[object]) -> str:
     """Return the labels with their counts and a fix, for a message, if all labels are words; else ``""``."""
     words = Counter(cell.strip() for cell in cells if isinstance(cell, str) and cell.strip())
@@ -246,20 +260,6 @@ def describe_words(cells: Sequence[object]) -> str:
     else:
         fix = "Replace them by numbers: the higher, the closer the two texts."
     return f"{listed}{ending}. {fix}"
-
-
-Kind = Literal["scored", "binary", "nli", "triple"]
-Scale = tuple[float, float]
-
-ZERO_CLASSES = ("contradiction", "not_entailment")
-"""NLI classes with value 0: in data with three classes, and with two."""
-
-NLI_SCALE: Scale = (0.0, 2.0)
-UNLABELLED = ("-", "-1", "-1.0", "")
-"""Cells that mean "no label" in NLI data, such as SNLI's pairs without a majority label."""
-
-KNOWN_SCALES: tuple[Scale, ...] = ((0, 1), (-1, 1), (0, 5), (0, 10), (0, 100))
-"""Common ranges of similarity scores, the narrowest first."""
 
 
 @dataclass(frozen=True)

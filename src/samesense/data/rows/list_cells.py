@@ -13,7 +13,6 @@ LONGEST_LITERAL = 2**20
 DEEPEST = 8
 """Most levels of nested lists that are parsed."""
 
-
 FIX = (
     "write the cell as a JSON list, [\"a\", \"b\"], or as a Python list with commas, ['a', 'b']; a text that begins "
     "like a list is written as a list of one text"

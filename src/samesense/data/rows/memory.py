@@ -16,14 +16,17 @@ from samesense.failures import first_line
 
 _PAIR = ("sentence1", "sentence2")
 
-
 _SCORED = (*_PAIR, "score")
-
 
 _NLI = ("premise", "hypothesis", "label")
 
-
 _TRIPLET = ("anchor", "positive", "negative")
+
+UNLABELLED = "-"
+"""Cell for a hub class label of -1, which the hub uses for a hidden or missing label."""
+
+_FORM = 1000
+"""Rows without column names that are inspected to find out what their third cells are."""
 
 
 def name_in_memory(source: Any) -> str:
@@ -115,10 +118,6 @@ def memory_rows(source: Any) -> Iterator[tuple[int, Mapping[str, object]]]:
     )
 
 
-UNLABELLED = "-"
-"""Cell for a hub class label of -1, which the hub uses for a hidden or missing label."""
-
-
 def dataset_rows(dataset: Any, source: str) -> Iterator[tuple[int, Mapping[str, object]]]:
     """Yield the rows of a ``datasets.Dataset`` with class labels as names, never as integers.
 
@@ -168,10 +167,6 @@ def _as_table(source: Any) -> Any:
 def _without_names(columns: Sequence[str]) -> bool:
     """Return whether columns are named 0, 1, 2, ..., as in a data frame made of tuples."""
     return list(columns) == [str(index) for index in range(len(columns))]
-
-
-_FORM = 1000
-"""Rows without column names that are inspected to find out what their third cells are."""
 
 
 def _plain_rows(rows: Iterable[Any]) -> Iterator[tuple[int, dict[str, object]]]:

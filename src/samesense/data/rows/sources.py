@@ -35,10 +35,12 @@ from samesense.urls import is_file, is_readable, is_url, local
 
 _HUB_NAME = re.compile(r"(?P<name>[\w.-]+/[\w.-]+)(?:@(?P<config>[\w.+-]+))?(?::(?P<split>[^:]+))?")
 
-
 Source = Any
 """A path or hub name; a data frame (pandas, polars, anything that speaks Arrow), an Arrow table, a
 ``datasets.Dataset``; or rows: dicts, tuples, or texts."""
+
+TEXT = "text"
+"""Column of a row that is a line of a text file."""
 
 
 class Name(str):
@@ -255,10 +257,6 @@ def read_rows(source: str | Path) -> Iterator[Row]:
 def is_there(source: str | Path) -> bool:
     """Return whether there is a file, or an object of a store, of this name."""
     return is_file(source) if is_url(source) else leads_to(source, Path.is_file)
-
-
-TEXT = "text"
-"""Column of a row that is a line of a text file."""
 
 
 def rows_of_lines(suffix: str, path: str | Path, lines: Iterable[Line]) -> Iterator[Row]:

@@ -36,6 +36,59 @@ Header = Literal["yes", "no"]
 DELIMITERS = {"tab": "\t", "comma": ",", "semicolon": ";", "bar": "|", "space": " ", "\\t": "\t"}
 """Names of delimiters that are hard to write in a shell."""
 
+STANDARD_INPUT = "-"
+"""Name of standard input as a source."""
+
+SUFFIXES = (".tsv", ".csv", ".jsonl", ".ndjson", ".json", ".parquet")
+"""Supported file endings; all except Parquet may be followed by one of :data:`PACKED`."""
+
+PACKED = (".gz", ".bz2", ".xz", ".zip")
+"""Endings of compressed files that can be read."""
+
+LIKE_THEM = f"or one of these with {', '.join(PACKED)}"
+"""The part of a message that follows :data:`SUFFIXES` and covers compressed files."""
+
+Line = tuple[int, str]
+"""Line number from 1, and the line with its line end."""
+
+LONGEST_ROW = 16 * 2**20
+"""Most bytes of a line; a longer one is not a row of texts, and a small gzip file can expand to gigabytes of it."""
+
+CARRIAGE_RETURNS = (
+    "Only a line feed ends a line; if carriage returns do, convert the file: tr '\\r' '\\n'; strays can go: tr -d '\\r'"
+)
+"""Advice for carriage returns within lines."""
+
+_SHORTEN = "Put each text on a line of its own."
+
+_SAMPLE = 4096
+
+_TO_TWO_BYTES = "\x1b$"
+
+WORKBOOKS = (".xlsx", ".xlsm", ".ods")
+"""File endings of spreadsheets."""
+
+_OFFICE = 'save the sheet as "CSV UTF-8"'
+
+_ARCHIVE = b"PK\x03\x04"
+
+_OTHER_FORMATS = {
+    b"\x1f\x8b": ("compressed by gzip", "end its name in .gz"),
+    _ARCHIVE: ("a ZIP archive", "unpack it; the name of an archive of one text file may end in .zip"),
+    b"PAR1": ("a Parquet file", "end its name in .parquet"),
+    b"ARROW1": ("an Arrow file", "write it as Parquet"),
+    b"\xff\xff\xff\xff": ("an Arrow stream, as in a folder of datasets", "name that folder"),
+    b"\x80\x04\x95": ("a pickle", "write it as Parquet"),
+    b"\x80\x05\x95": ("a pickle", "write it as Parquet"),
+    b"\xd0\xcf\x11\xe0": ("a file of an old Office, such as .xls", _OFFICE),
+    b"\x28\xb5\x2f\xfd": ("compressed by zstd", "unpack it: zstd -d"),
+    b"\xfd7zXZ": ("compressed by xz", "end its name in .xz"),
+    b"BZh": ("compressed by bzip2", "end its name in .bz2"),
+    b"%PDF": ("a PDF", "take the text out of it first"),
+    b"SQLite format 3": ("an SQLite database", "write the table as CSV"),
+}
+"""Magic bytes of files that are not text, with their format and the advice for it."""
+
 
 @dataclass(frozen=True)
 class TableOptions:
@@ -163,13 +216,6 @@ def reads_tables(function: Callable[_Parameters, _Result]) -> Callable[_Paramete
     return run
 
 
-STANDARD_INPUT = "-"
-"""Name of standard input as a source."""
-
-SUFFIXES = (".tsv", ".csv", ".jsonl", ".ndjson", ".json", ".parquet")
-"""Supported file endings; all except Parquet may be followed by one of :data:`PACKED`."""
-
-
 class Packer(NamedTuple):
     """A compression format, and the command that unpacks it."""
 
@@ -188,12 +234,6 @@ PACKERS = {
     ".rar": Packer("RAR", "unrar x"),
 }
 """Compression formats by file ending."""
-
-PACKED = (".gz", ".bz2", ".xz", ".zip")
-"""Endings of compressed files that can be read."""
-
-LIKE_THEM = f"or one of these with {', '.join(PACKED)}"
-"""The part of a message that follows :data:`SUFFIXES` and covers compressed files."""
 
 
 def split_suffix(name: str) -> tuple[str, str]:
@@ -276,43 +316,6 @@ def _only_member(file: IO[bytes], name: str | Path) -> IO[bytes]:
     if members[0].flag_bits & 1:
         raise DataError(f"{name}: the file inside, {member_name}, has a password. Unpack it: unzip {name}")
     return archive.open(members[0])
-
-
-Line = tuple[int, str]
-"""Line number from 1, and the line with its line end."""
-
-LONGEST_ROW = 16 * 2**20
-"""Most bytes of a line; a longer one is not a row of texts, and a small gzip file can expand to gigabytes of it."""
-
-CARRIAGE_RETURNS = (
-    "Only a line feed ends a line; if carriage returns do, convert the file: tr '\\r' '\\n'; strays can go: tr -d '\\r'"
-)
-"""Advice for carriage returns within lines."""
-
-_SHORTEN = "Put each text on a line of its own."
-_SAMPLE = 4096
-_TO_TWO_BYTES = "\x1b$"
-WORKBOOKS = (".xlsx", ".xlsm", ".ods")
-"""File endings of spreadsheets."""
-
-_OFFICE = 'save the sheet as "CSV UTF-8"'
-_ARCHIVE = b"PK\x03\x04"
-_OTHER_FORMATS = {
-    b"\x1f\x8b": ("compressed by gzip", "end its name in .gz"),
-    _ARCHIVE: ("a ZIP archive", "unpack it; the name of an archive of one text file may end in .zip"),
-    b"PAR1": ("a Parquet file", "end its name in .parquet"),
-    b"ARROW1": ("an Arrow file", "write it as Parquet"),
-    b"\xff\xff\xff\xff": ("an Arrow stream, as in a folder of datasets", "name that folder"),
-    b"\x80\x04\x95": ("a pickle", "write it as Parquet"),
-    b"\x80\x05\x95": ("a pickle", "write it as Parquet"),
-    b"\xd0\xcf\x11\xe0": ("a file of an old Office, such as .xls", _OFFICE),
-    b"\x28\xb5\x2f\xfd": ("compressed by zstd", "unpack it: zstd -d"),
-    b"\xfd7zXZ": ("compressed by xz", "end its name in .xz"),
-    b"BZh": ("compressed by bzip2", "end its name in .bz2"),
-    b"%PDF": ("a PDF", "take the text out of it first"),
-    b"SQLite format 3": ("an SQLite database", "write the table as CSV"),
-}
-"""Magic bytes of files that are not text, with their format and the advice for it."""
 
 
 def read_lines(path: str | Path, *, bounded: bool = True, carriage_returns: bool = False) -> Iterator[Line]:

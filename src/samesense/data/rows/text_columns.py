@@ -374,7 +374,6 @@ def titled_text(rows: Sequence[Row]) -> tuple[str, str, str] | None:
 _UNREAD = set[tuple[str, ...]]()
 """Source, columns read and columns not read of each message that was logged, so that it is logged only once."""
 
-
 _UNREAD_ROWS = 100
 """Rows that are inspected to decide whether an unread column holds texts."""
 
