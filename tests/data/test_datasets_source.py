@@ -104,7 +104,7 @@ def test_what_is_neither_path_nor_hub_name_is_refused(tmp_path, monkeypatch):
     assert str(caught.value) == (
         "stsb: this is no existing file or folder, and no hub name of the form owner/name, owner/name@config or "
         "owner/name:split. Name a file that ends in .tsv, .csv, .jsonl, .ndjson, .json, .parquet (or one of these "
-        "with .gz, .bz2, .xz, .zip)."
+        "with .gz, .bz2, .xz, .zip), or in .txt. From Python, texts are given in a list."
     )
     (tmp_path / "data").mkdir()
     monkeypatch.chdir(tmp_path)

@@ -196,7 +196,8 @@ def load_rows(source: Source) -> Iterator[Row]:
     if match is None:
         raise DataError(
             f"{text}: this is no existing file or folder, and no hub name of the form owner/name, owner/name@config "
-            f"or owner/name:split. Name a file that ends in {', '.join(SUFFIXES)} ({LIKE_THEM})."
+            f"or owner/name:split. Name a file that ends in {', '.join(SUFFIXES)} ({LIKE_THEM}), or in .txt. "
+            "From Python, texts are given in a list."
         )
     return dataset_rows(_from_hub(match["name"], match["config"], match["split"] or "train", text), text)
 
