@@ -8,7 +8,6 @@ import pytest
 import samesense
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.files import only_writer, temporary
-from samesense.inference import stream
 from samesense.inference.duplicates import dedup as module
 from samesense.inference.duplicates import match as match_module
 from samesense.inference.duplicates import work as work_module
@@ -156,7 +155,7 @@ def test_links_are_kept_whole_or_not_at_all(tmp_path, monkeypatch):
 
 
 def test_a_search_that_is_stopped_goes_on_where_it_was(tmp_path, monkeypatch):
-    monkeypatch.setattr(stream, "BLOCK_TEXTS", 4)
+    monkeypatch.setattr("samesense.inference.encode.BLOCK_TEXTS", 4)
     model, encoded, texts = samesense.Model(module_encoder()), [], [f"text {i}" for i in range(10)]
     whole, work = model.encode, tmp_path / "work"
 

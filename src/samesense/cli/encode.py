@@ -150,7 +150,7 @@ def _one_file(
     task: TaskName | None,
 ) -> None:
     from samesense.encoder.vectors.quantize import Quantizer
-    from samesense.inference.columns import expand, read_with
+    from samesense.inference.columns import expand_patterns, read_texts_with_columns
     from samesense.inference.encode import encode_with_bar
     from samesense.inference.names import place_of
     from samesense.inference.output import Encoded, check_format, format_of, write_encoded
@@ -159,10 +159,12 @@ def _one_file(
 
     form = format_of(output, requested_format)
     check_format(form, vectors, keep)
-    names = expand(sources)
+    names = expand_patterns(sources)
     if output != "-" and not is_url(output):
         check_place(local(output), [*names, place_of(model)])
-    texts, kept_columns = read_with(names, columns, "" if form == "npy" else keep, drop_bad_rows=drop_bad_rows)
+    texts, kept_columns = read_texts_with_columns(
+        names, columns, "" if form == "npy" else keep, drop_bad_rows=drop_bad_rows
+    )
     from samesense.execution.unread import name_rows
     from samesense.inference.models.load import load
 

@@ -16,14 +16,14 @@ from samesense.urls import matching
 if TYPE_CHECKING:
     import pyarrow as pa
 
-OWN = ("text", "embedding")
+OUTPUT_COLUMNS = ("text", "embedding")
 """Columns of every output."""
 
 ALL = "all"
 """Value of ``keep`` for all columns."""
 
 
-def expand(sources: Iterable[str]) -> list[str]:
+def expand_patterns(sources: Iterable[str]) -> list[str]:
     """Return the names of files and data sets, with glob patterns expanded.
 
     DataError for a pattern without a match.
@@ -57,11 +57,11 @@ def kept_columns(names: Sequence[str], text: str, keep: str | None, source: str)
         columns = [name for name in names if name != text]
     else:
         columns = [_named(names, name.strip(), source) for name in keep.split(",") if name.strip()]
-    taken = [name for name in columns if name in OWN]
+    taken = [name for name in columns if name in OUTPUT_COLUMNS]
     if taken:
         raise ConfigError(
-            f"{source}: the output has columns {' and '.join(OWN)} of its own, and `keep` adds {taken[0]!r}. Leave it "
-            "out, or rename it."
+            f"{source}: the output has columns {' and '.join(OUTPUT_COLUMNS)} of its own, and `keep` adds "
+            f"{taken[0]!r}. Leave it out, or rename it."
         )
     return list(dict.fromkeys(columns))
 
@@ -98,7 +98,7 @@ def _type(values: list[Any]) -> pa.DataType:
     return pa.infer_type(values)
 
 
-def joined(schemas: Iterable[pa.Schema], source: str) -> pa.Schema:
+def join_schemas(schemas: Iterable[pa.Schema], source: str) -> pa.Schema:
     """Return a schema that fits all; numbers become texts where another schema has texts."""
     import pyarrow as pa
 
@@ -140,7 +140,7 @@ def _several_types(source: str, error: Exception) -> DataError:
     )
 
 
-def read_with(
+def read_texts_with_columns(
     sources: Sequence[str], columns: str | None, keep: str | None, *, drop_bad_rows: bool = False
 ) -> tuple[list[str], pa.Table | None]:
     """Return the texts of several sources, in order, and the columns kept beside them, ``None`` if there are none.
@@ -162,5 +162,5 @@ def read_with(
         texts += text_rows.texts
         rows += ((number, {name: cells.get(name) for name in names}) for number, cells in text_rows.rows)
         schemas.append(schema_of(text_rows.rows, names, source))
-    schema = joined(schemas, f"{len(sources)} sources") if any(map(len, schemas)) else None
+    schema = join_schemas(schemas, f"{len(sources)} sources") if any(map(len, schemas)) else None
     return texts, None if schema is None else table_of(rows, schema)

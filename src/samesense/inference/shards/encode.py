@@ -38,7 +38,7 @@ from samesense.execution.unread import counted, note
 from samesense.failures import DAMAGED
 from samesense.hashes import text_hash
 from samesense.inference.collection.embedder import Embedder, embedder_of
-from samesense.inference.columns import expand
+from samesense.inference.columns import expand_patterns
 from samesense.inference.models.backends import BackendOption
 from samesense.inference.models.load import load
 from samesense.inference.names import split_kind, split_maps
@@ -192,7 +192,7 @@ def encode_shards(
     SamesenseError (shards failed after all retries) and Ctrl-C, finished shards are kept, and the same call resumes.
     """
     check_format(settings.format, settings.vectors, settings.keep)
-    paths = inputs.check_files(expand(sources))
+    paths = inputs.check_files(expand_patterns(sources))
     model = _whole(model)
     with sharded_job(output, "encode", f".{settings.format}") as job:
         job.check("settings", settings.identity())

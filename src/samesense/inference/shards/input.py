@@ -18,7 +18,7 @@ from samesense.data.rows.text_columns import text_column
 from samesense.data.texts import bad_texts
 from samesense.errors import ConfigError, DataError
 from samesense.hashes import content_hash
-from samesense.inference.columns import joined, kept_columns, schema_of, table_of
+from samesense.inference.columns import join_schemas, kept_columns, schema_of, table_of
 from samesense.urls import is_file, is_pipe, state, whole
 
 if TYPE_CHECKING:
@@ -186,7 +186,8 @@ class _Cutter:
         """Return the files and their shards."""
         schema = ""
         if self._schemas:
-            whole = joined(self._schemas, f"{len(self._files)} files" if len(self._files) > 1 else self._files[0].path)
+            sources = f"{len(self._files)} files" if len(self._files) > 1 else self._files[0].path
+            whole = join_schemas(self._schemas, sources)
             schema = base64.b64encode(whole.serialize().to_pybytes()).decode()
         return Input(tuple(self._files), tuple(self.parts), schema, self._digest.hexdigest())
 
