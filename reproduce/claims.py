@@ -6,15 +6,32 @@ python reproduce/claims.py --check  # exit 1 if that would change it
 
 from __future__ import annotations
 
+import re
 import sys
 import tomllib
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from tables import HOME, comparisons_of, filled, rows_of
 
 from samesense.errors import DataError
+from samesense.metrics import holm
 from samesense.reports.significance import Comparison
 from samesense.reports.tables import markdown
+
+SHOWN, OPPOSITE = "shown", "opposite"
+SMALLER, UNSEEN = "smaller than the paper's (excluded)", "could not be seen here"
+OUTCOMES = (SHOWN, OPPOSITE, SMALLER, UNSEEN)
+"""What runs may say of a claim. The third: not significant, and the interval lies below the paper's difference."""
+
+FEW_SEEDS = ", in these runs"
+"""Behind the outcome of fewer than five seeds, which speak of these runs and not of the methods."""
+
+POWER = 1 + 0.8416 / 1.96
+"""The effect that is seen with a probability of 80 %, in half widths of the 95 % interval, by normal quantiles."""
+
+HEADER = ["claim", "the paper", "here [95 %]", "visible", "seeds", "p (Holm)", ""]
 
 NEAR = {"spearman": 1e-9, "accuracy": 1e-5}
 """Tolerance between a comparison and the figures: accuracies are means over folds, their test is over sentences."""
@@ -50,32 +67,67 @@ def compared(claim: dict[str, str]) -> Comparison:
     return comparison
 
 
+def paper_effect(claim: dict[str, str]) -> float:
+    """Return the difference that the paper has, in points, from the two figures of its row."""
+    first, second = map(float, re.match(r"([\d.]+) against ([\d.]+)", claim["paper"]).groups())
+    return abs(first - second)
+
+
+def adjusted_by_paper(comparisons: Sequence[tuple[dict[str, str], Comparison]]) -> list[Comparison]:
+    """Return the comparisons with p adjusted by Holm over the rows of one paper in this table."""
+    adjusted: dict[int, float] = {}
+    papers = [claim["page"].partition("/")[0] for claim, _ in comparisons]
+    for paper in dict.fromkeys(papers):
+        rows = [row for row, name in enumerate(papers) if name == paper]
+        adjusted |= zip(rows, holm([comparisons[row][1].p_value for row in rows]), strict=True)
+    return [replace(comparison, adjusted=adjusted[row]) for row, (_, comparison) in enumerate(comparisons)]
+
+
+def in_direction_of_claim(claim: dict[str, str], comparison: Comparison) -> tuple[float, float, float]:
+    """Return the difference and the ends of its interval in points, positive where the claim holds."""
+    values = [100 * value for value in (comparison.difference, comparison.low, comparison.high)]
+    if claim["says"] == "above":
+        return values[0], values[1], values[2]
+    return -values[0], -values[2], -values[1]
+
+
+def least_visible(comparison: Comparison) -> float:
+    """Return the effect, in points, that such runs show at the level of 5 % with a probability of 80 %."""
+    return POWER * 50 * (comparison.high - comparison.low)
+
+
 def outcome(claim: dict[str, str], comparison: Comparison) -> str:
-    """Return ``shown``, ``not shown`` or ``opposite``, qualified by ``in these runs`` where seeds are few."""
-    if not comparison.significant:
-        return "not shown"
-    agrees = (comparison.difference > 0) == (claim["says"] == "above")
-    return ("shown" if agrees else "opposite") + (" in these runs" if comparison.scope == "runs" else "")
+    """Return what the runs say of a claim: one of :data:`OUTCOMES`, qualified where seeds are few."""
+    difference, _, high = in_direction_of_claim(claim, comparison)
+    if comparison.significant:
+        word = SHOWN if difference > 0 else OPPOSITE
+    else:
+        word = SMALLER if high < paper_effect(claim) else UNSEEN
+    return f"{word}{FEW_SEEDS}" if comparison.scope == "runs" else word
 
 
 def table() -> str:
-    """Return the table of claims, one per line."""
+    """Return the table of claims, one per line, and the number of claims with each outcome."""
+    pairs = [(claim, compared(claim)) for claim in claims()]
     rows = []
-    for claim in claims():
-        comparison = compared(claim)
-        difference = comparison.difference if claim["says"] == "above" else -comparison.difference
+    for (claim, _), comparison in zip(pairs, adjusted_by_paper(pairs), strict=True):
+        difference, low, high = in_direction_of_claim(claim, comparison)
         rows.append(
             [
                 f"[{claim['text']}]({claim['page']})",
                 claim["paper"],
-                f"{100 * difference:+.2f}",
+                f"{difference:+.2f} [{low:+.1f}, {high:+.1f}]",
+                f"{least_visible(comparison):.1f}",
                 str(comparison.seeds),
                 f"{comparison.adjusted:.2g}",
                 outcome(claim, comparison),
             ]
         )
-    header = ["claim", "the paper", "here, difference", "seeds", "p (Holm)", ""]
-    return markdown(header, rows, numeric=("here, difference", "seeds", "p (Holm)"), marked=True)
+    enough = [row[-1] for row in rows if FEW_SEEDS not in row[-1]]
+    counts = ", ".join(f"{enough.count(word)} {word}" for word in OUTCOMES)
+    numeric = HEADER[2:6]
+    lines = f"Of {len(enough)} claims with five seeds or more: {counts}."
+    return f"{markdown(HEADER, rows, numeric=numeric, marked=True)}\n\n{lines}"
 
 
 def main() -> None:

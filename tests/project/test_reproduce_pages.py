@@ -5,6 +5,7 @@ import json
 import runpy
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from samesense.errors import DataError
@@ -30,16 +31,37 @@ def test_claims_are_what_the_runs_show(tables, monkeypatch):
     claims = importlib.import_module("claims")
     monkeypatch.setattr("sys.argv", ["claims.py", "--check"])
     claims.main()
-    claim = next(comparison for comparison in claims.claims() if comparison["says"] == "below")
-    comparison = replace(claims.compared(claim), difference=-0.1, adjusted=0.01, seeds=3)
-    assert claims.outcome(claim, comparison) == "shown in these runs"
+    claim = next(claim for claim in claims.claims() if claim["says"] == "below")
+    comparison = replace(claims.compared(claim), difference=-0.1, low=-0.15, high=-0.05, adjusted=0.01, seeds=3)
+    assert claims.outcome(claim, comparison) == "shown, in these runs"
     assert claims.outcome({**claim, "says": "above"}, replace(comparison, seeds=5)) == "opposite"
-    assert claims.outcome(claim, replace(comparison, adjusted=0.06)) == "not shown"
+    unsure = replace(comparison, difference=-0.001, low=-0.004, high=0.002, adjusted=0.6, seeds=5)  # 0.1 [-0.2, +0.4]
+    assert claims.outcome({**claim, "paper": "80.50 against 80.00"}, unsure) == "smaller than the paper's (excluded)"
+    assert claims.outcome({**claim, "paper": "80.30 against 80.00"}, unsure) == "could not be seen here"
     monkeypatch.setattr(
         claims, "comparisons_of", lambda *_, **__: [replace(comparison, **dict(zip(NAMED, named(claim), strict=True)))]
     )
     with pytest.raises(DataError, match="does not agree with the runs"):
         claims.compared(claim)
+
+
+def test_the_least_visible_difference_is_seen_in_four_of_five_repetitions(tables):
+    claims = importlib.import_module("claims")
+    claim = claims.claims()[0]
+    comparison = replace(claims.compared(claim), low=-0.0196, high=0.0196)  # a standard error of one point
+    effect = claims.least_visible(comparison)
+    differences = effect + np.random.default_rng(0).normal(size=20_000)
+    assert np.mean(np.abs(differences) > 1.96) == pytest.approx(0.8, abs=0.01)
+
+
+def test_p_is_adjusted_over_the_rows_of_one_paper(tables):
+    claims = importlib.import_module("claims")
+    pairs = [(claim, claims.compared(claim)) for claim in claims.claims()]
+    adjusted = claims.adjusted_by_paper(pairs)
+    for paper in PAPERS:
+        rows = [row for row, (claim, _) in enumerate(pairs) if claim["page"].startswith(f"{paper}/")]
+        lowest = min(rows, key=lambda row: pairs[row][1].p_value)
+        assert adjusted[lowest].adjusted == pytest.approx(min(1, len(rows) * pairs[lowest][1].p_value))
 
 
 NAMED = ("dataset", "model", "reference")
