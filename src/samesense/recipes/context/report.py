@@ -139,7 +139,7 @@ def _reason_to_keep(job: Job[Documents, ContextSettings], verdict: Verdict, sent
     cosines = random_cosines(load(job.settings.model, precision="float32"), sentences)
     mean_cosine = None if cosines is None else float(cosines.mean())
     reason = reason_to_keep(job, verdict, mean_cosine)
-    return f"{reason}, which is in {SURROGATE}/" if reason else ""
+    return f"{reason}; the Surrogate is in {SURROGATE}/model" if reason else ""
 
 
 def _write_page(output: Path, verdict: Verdict, evaluations: Evaluations) -> None:

@@ -78,7 +78,9 @@ def conclude(
     selecting = "dev" if out_of_fold is None else OUT_OF_FOLD_PAIRS
     observations = Observations(job.settings, job.data, trained.steps, run.curve, cones, selecting)
     verdict = replace(verdict, advice=advice(verdict, observations))
-    verdict = replace(verdict, kept=reason_to_keep(job, verdict, None if cones is None else cones[0]))
+    reason = reason_to_keep(job, verdict, None if cones is None else cones[0])
+    if reason:
+        verdict = replace(verdict, kept=f"{reason}; `method` {job.method} gives the trained one")
     first = sets.verdict
     if job.settings.learning_curve and isinstance(first, ComparedSet) and first.name in end.by_set:
         scores = end.by_set[first.name].evidence[0].values
@@ -120,7 +122,7 @@ def reason_to_keep(job: Job[Any, Any], verdict: Verdict, mean_cosine: float | No
         )
         return ""
     outcome = "training was not shown to help" if verdict.word != "worse" else "training did harm"
-    return f"model/ is the start, {job.settings.model}, as {outcome}; `method` {job.method} gives the trained one"
+    return f"model/ is the start, {job.settings.model}, as {outcome}"
 
 
 def _evidence(measured: Measured, name: str) -> list[Evidence]:
