@@ -4,79 +4,81 @@ import inspect
 import os
 import subprocess
 import sys
-from dataclasses import fields
 from importlib import import_module
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Annotated, Union, get_args, get_origin
 
 import pyarrow as pa
 import pytest
 
 import samesense
+from samesense.cli.command import as_flag, parameters_of
+from samesense.cli.docstrings import arguments_of
 from samesense.cli.main import COMMANDS
-from samesense.cli.output import PairOptions, TableFormat
 from samesense.data import sample_path
+from samesense.data.rows.sources import Name
 from samesense.results import Results
 from tests.messages import without_progress
 
 COMMAND_ONLY = {"quickstart", "index", "augment"}
 """Commands that are no single call: a demonstration, a collection (a class), a preview."""
 
-OWN = {
-    "json",
-    "dry_run",
-    "folds",
-    "settings",
-    "markdown",
-    "latex",
-    "figures",
-    "suite",
-    "subsets",
-    "origin",
-    "similarity threshold",
-    "table",
-    "set_",
-    "map_",
-    "format",
-    "shard_size",
-    "workers",
-    "executor",
-    "address",
-    "encode drop_bad_rows",
-    "dedup drop_bad_rows",
-    "match drop_bad_rows",
-    "mine drop_bad_rows",
-    "output",
-    "removed",
-    "groups",
-    "unmatched",
-    "limit",
-    "encode sources",
-    "encode keep",
-    "encode vectors",
+NAMES = sorted(name.replace("-", "_") for name in set(COMMANDS) - COMMAND_ONLY)
+
+NOT_ON_A_TERMINAL = {"encode": {"source"}, "train": {"guard"}}
+"""A command has several sources, and takes the guard as a setting."""
+
+OTHER_DEFAULTS = {
+    "compare output",  # a page is written in any case
+    "score output",  # else standard output
+    "rerank source",  # else standard input
+    "similarity model",  # or --origin
+    "similarity text1",  # else standard input
+    "sweep output",  # with --table the folder is the file
 }
-"""Flags of printing, of several calls in one, or with another name."""
+
+OTHER_TYPES = {"mine_negatives relative_margin"}
+"""``none`` stands for ``None``."""
+
+OTHER_TEXTS = {"encode device", "similarity text1", "similarity text2", "sweep file"}
+"""Where a terminal takes something else: shards, standard input, the folder of a sweep."""
 
 
-@pytest.mark.parametrize("name", sorted(set(COMMANDS) - COMMAND_ONLY))
-def test_command_and_function_have_the_same_defaults(name):
-    name = name.replace("-", "_")
-    command = dict(inspect.signature(getattr(import_module(f"samesense.cli.{name}"), name)).parameters)
-    function = inspect.signature(getattr(samesense, name)).parameters
-    settings = any(parameter.kind is parameter.VAR_KEYWORD for parameter in function.values())
-    assert settings == ("settings" in command) or name == "sweep"
-    if command.pop("pair_options", None):  # the flags of reading, bundled
-        command |= {
-            field.name: inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default)
-            for field in fields(PairOptions)
-        }
-    if command.pop("reading", None) and name != "similarity":  # this command reads standard input only
-        command |= {
-            field.name: inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default)
-            for field in fields(TableFormat)
-        }
-    for flag, parameter in command.items():
-        if not {flag, f"{name} {flag}"} & OWN:
-            assert flag in function, f"{name} has no argument {flag}"
-            assert function[flag].default in (parameter.default, inspect.Parameter.empty), f"{name}, {flag}"
+def command_named(name):
+    return getattr(import_module(f"samesense.cli.{name}"), name)
+
+
+def kind_of(annotation):
+    """The type of a parameter; all that a word names, such as a file or a model, is one."""
+    if get_origin(annotation) is Annotated:
+        return kind_of(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, UnionType):
+        return set().union(*map(kind_of, get_args(annotation))) - {NoneType}
+    return {"name" if annotation in (str, Path, list[Name], list[str]) else annotation}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_command_has_the_parameters_of_its_function_with_their_types_and_defaults(name):
+    command = parameters_of(command_named(name))
+    function = parameters_of(getattr(samesense, name))
+    assert function.keys() - command.keys() == NOT_ON_A_TERMINAL.get(name, set())
+    for parameter in function.keys() & command.keys():
+        flag = as_flag(function[parameter])
+        if f"{name} {parameter}" not in OTHER_DEFAULTS:
+            assert command[parameter].default == flag.default, parameter
+        if f"{name} {parameter}" not in OTHER_TYPES:
+            assert kind_of(command[parameter].annotation) == kind_of(flag.annotation), parameter
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_parameter_has_one_text(name):
+    command = command_named(name)
+    described = arguments_of(inspect.unwrap(command)).keys() & parameters_of(getattr(samesense, name)).keys()
+    assert {f"{name} {parameter}" for parameter in described} <= OTHER_TEXTS
+    for parameter, value in parameters_of(command).items():
+        helps = [note.help for note in value.annotation.__metadata__ if note.help]
+        assert len(helps) == 1, parameter
 
 
 def test_from_data_to_a_report(tiny_trunk, tmp_path):

@@ -2,10 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from samesense.errors import ConfigError
+
+BackendOption = Literal["auto", "torch", "onnx", "onnx-int8"]
+"""Backends that a user may request."""
+
+CalibrationMap = Literal["auto", "isotonic", "logistic"]
+"""Kind of the map of a calibration; ``"auto"`` chooses by the labels."""
+
+Chunk = Literal["mean", "max"]
+"""How the vectors of a text's windows are combined: by their mean, or by the maximum of each dimension."""
+
+DecimalMark = Literal["point", "comma"]
+"""Decimal mark of the scores in a table."""
+
+DedupBy = Literal["representative", "linked"]
+"""What makes a text a duplicate: it is close to the kept text, or connected to it by a chain of close texts."""
+
+ExplainBy = Literal["auto", "tokens", "occlusion", "sentences"]
+"""What explains the score of two texts: token vectors, words left out, or matching sentences."""
+
+Keep = Literal["first", "longest", "central"]
+"""Which text of a group of duplicates is kept."""
+
+PairsBy = Literal["bands", "neighbours", "disagreement", "random"]
+"""Strategy by which pairs are chosen for labelling."""
+
+Sampling = Literal["top", "random"]
+"""Which candidates become negatives: those of the highest scores, or any."""
+
+ScaleName = Literal["0-5", "yes-no"]
+"""Scale on which a person or a chat model labels."""
+
+SearchMethod = Literal["auto", "exact", "approximate"]
+"""Search for near texts; ``"auto"`` decides by their number."""
+
+SimilarityBy = Literal["whole", "sentences"]
+"""What is compared of two texts: the whole texts, or their best-matching sentences."""
+
+Threshold = float | Literal["calibrated"]
+"""A score from which on a pair counts, or that of the model's calibration."""
+
+ThresholdTarget = Literal["accuracy", "f1"]
+"""Metric for which a threshold is fitted."""
 
 
 def check_choice(name: str, value: object, choices: Any) -> None:
@@ -13,6 +56,11 @@ def check_choice(name: str, value: object, choices: Any) -> None:
     words = get_args(choices) or tuple(choices)
     if value not in words:
         raise ConfigError(f"`{name}` is one of {', '.join(words)}; received {value!r}.")
+
+
+def words_of(words: str | Sequence[str]) -> list[str]:
+    """Return several words as a list; in one text they are separated by commas."""
+    return [word.strip() for word in words.split(",")] if isinstance(words, str) else [*words]
 
 
 def check_named(model: object) -> str:

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from samesense.cli.main import COMMANDS, GROUPS, help_of
+from samesense.cli.main import COMMANDS, GROUPS, summary_of
 from samesense.encoder.assembly.build import build
 from samesense.encoder.encode import encode
 from samesense.encoder.saving.storage import save
@@ -292,12 +292,12 @@ def test_the_scale_can_be_given(run, tmp_path):
     assert "outside" in err
 
 
-def test_help_of_all_names_every_command_without_loading_one(run):
+def test_summary_of_all_names_every_command_without_loading_one(run):
     code, out, _ = run("--help")
     assert code == 0
     for name in COMMANDS:
         assert name in out
-        assert help_of(name)[:30] in out
+        assert summary_of(name)[:30] in out
 
 
 def test_the_doctor_reads_no_labels_of_other_data(run, tmp_path):
@@ -316,7 +316,7 @@ def test_the_doctor_reads_no_labels_of_other_data(run, tmp_path):
     assert list(json.loads(out)["overlaps"].values()) == [1]
 
 
-def test_help_of_training_is_short_and_a_method_has_its_own(run):
+def test_summary_of_training_is_short_and_a_method_has_its_own(run):
     code, out, _ = run("train", "--help")
     assert code == 0
     assert len(out.splitlines()) <= 98
@@ -331,7 +331,7 @@ def test_help_of_training_is_short_and_a_method_has_its_own(run):
     assert (code, "received 'nothing'" in err) == (2, True)
 
 
-def test_an_error_points_to_the_help_of_its_command(run):
+def test_an_error_points_to_the_summary_of_its_command(run):
     assert run("train", "x.tsv", "--nothing", "1")[2].rstrip().endswith("See: samesense train --help")
     assert run("index", "query")[2].rstrip().endswith("See: samesense index query --help")
 

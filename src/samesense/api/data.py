@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from samesense.choices import check_choice
-from samesense.data.kinds import KIND_INFO, DetectedKind, detect_kind
+from samesense.choices import Sampling, check_choice
 from samesense.data.rows.columns import check_columns
 from samesense.data.rows.sources import (
     Source,
@@ -24,14 +23,15 @@ from samesense.data.rows.sources import (
 from samesense.data.rows.text import Header, Quoting, reads_tables
 from samesense.errors import ConfigError, DataError
 from samesense.execution.unread import logs_unread
+from samesense.types import Precision
 
 if TYPE_CHECKING:
     from samesense.data import PairData
     from samesense.data.benchmarks.sentences import LabelledSentences
+    from samesense.data.kinds import DetectedKind
     from samesense.data.sentences import Sentences
     from samesense.data.tuples.data import TupleData
-    from samesense.inference.negatives import Sampling
-    from samesense.types import Precision, Score
+    from samesense.types import Score
 
 logger = logging.getLogger(__name__)
 
@@ -67,16 +67,15 @@ def read(
         source: one, or a list of several; a file (TSV, CSV, JSON lines, Parquet, text; plain or compressed), a saved
             ``datasets`` folder, a hub name as ``owner/name:split``; a data frame (pandas, polars, Arrow), a
             ``datasets.Dataset``; or rows: tuples such as ``(text, text, score)``, dicts, or texts.
-        columns: text and label columns by name, as in ``"left,right,same"``; of other data as in :func:`doctor`.
-        quoting: of ``.tsv`` and ``.csv``: ``"csv"`` for fields in double quotes, with quotes in them doubled;
-            ``"none"`` where quotes are characters like any other.
-        delimiter: the character between the fields of ``.tsv`` and ``.csv``, or its name: ``"tab"``, ``"comma"``,
-            ``"semicolon"``, ``"bar"``, ``"space"``.
-        header: whether the first line of ``.tsv`` and ``.csv`` has the names of the columns, ``"yes"`` or ``"no"``.
-        encoding: of text files and tables, such as ``"cp1252"``, where it is not UTF-8.
+        columns: columns by name: ``"first,second,label"`` of pairs, ``"text,class"`` of sentences with classes, or the
+            column of texts.
+        quoting: ``"csv"``: fields may be in double quotes; ``"none"``: a quote is an ordinary character.
+        delimiter: ``"tab"``, ``"comma"``, ``"semicolon"``, ``"bar"``, ``"space"``, or another character.
+        header: whether the first line names the columns.
+        encoding: encoding of files that are not UTF-8, such as ``"cp1252"``.
         label_order: names of the labels 0, 1, 2 of NLI data, as in ``"entailment,neutral,contradiction"``.
-        label_range: lowest and highest label of the scale, as in ``(0, 5)``.
-        drop_bad_rows: leave out rows that break a rule, and count them.
+        label_range: lowest and highest label of the scale, such as 0 and 5.
+        drop_bad_rows: leave out rows that break a rule, and log how many.
 
     Returns:
         The type for the detected kind of data, as in ``train`` and ``doctor``; a guess is logged. All kinds can be
@@ -86,6 +85,7 @@ def read(
         DataError: names the source, the row and the likely fix; also for documents, which are not read into memory.
     """
     from samesense.data import concat
+    from samesense.data.kinds import KIND_INFO, detect_kind
 
     check_columns(columns)
     sources = [rereadable(item) for item in as_sources(source)]
@@ -147,15 +147,15 @@ def doctor(  # noqa: PLR0913 - the flags of the command
     drop_bad_rows: bool = False,
     all_rows: bool = False,
 ) -> Any:
-    """Report the kind of some data, and what is wrong with them.
+    """Report what data files of any kind are, and what is wrong with them.
 
     Args:
-        data: one source or a list of several: labelled pairs, triplets, anchors with lists of positives and negatives,
-            sentences with a class each, texts, or documents, also a folder of them.
-        against: other data, with which these must not overlap: pairs with pairs, texts with texts.
-        columns: first,second,label of pairs, text,class of sentences with classes, or the column of texts.
-        label_order, label_range, drop_bad_rows: see :func:`samesense.read`.
-        all_rows: list all bad rows in an error, not only the first few.
+        data: files (TSV, CSV, JSON lines, Parquet, text; plain or compressed), folders of documents, saved ``datasets``
+            folders, or hub names: labelled pairs, triplets, anchors with lists, sentences with classes, texts, or
+            documents; see :func:`samesense.read` for data in memory.
+        against: other data that must not share any pair or text with these.
+        columns, label_order, label_range, drop_bad_rows: see :func:`samesense.read`.
+        all_rows: list all bad rows and all contradicting rows, not only the first few.
 
     Returns:
         A :class:`~samesense.data.DataReport` of pairs or a :class:`~samesense.data.doctor.KindReport` of other data; a
@@ -229,17 +229,20 @@ def mine_negatives(  # noqa: PLR0913 - the flags of the command
     """Find hard negatives for anchors with positives: texts near an anchor that are none of its positives.
 
     Args:
-        data: anchors with one or several positives, also with negatives, which stay; pairs labelled 0 and 1; NLI pairs.
-        model: encoder that finds near texts; any model with embeddings that :func:`samesense.load` takes.
-        corpus: further texts that may be negatives, besides the positives and negatives of all anchors.
-        score: scores pairs in place of the model's cosine, for all margins and limits: a cross-encoder or another model
-            that :func:`samesense.load` takes, or a function from pairs to scores.
+        data: files or hub names of anchors with positives, of pairs labelled 0 and 1, or of NLI pairs; negatives that
+            they have stay; see :func:`samesense.read` for data in memory.
+        model: encoder that finds near texts: model folder, output of ``train``, hub name or ``"default"``; see
+            :func:`samesense.load`.
+        corpus: text file or table of further texts that may be negatives, besides the positives and negatives of all
+            anchors; see :func:`samesense.read` for texts in memory.
+        score: cross-encoder, or another model, whose scores of pairs replace the cosine for all margins and limits;
+            ``python-score:module:function`` for a function; see :func:`samesense.load` for models in memory.
         num_negatives: most negatives of an anchor.
         range_min: how many of the nearest texts are skipped.
         range_max: how many of the nearest texts are considered, including the skipped ones.
         absolute_margin: how much lower than the positive's a negative's score must be.
         relative_margin: the same as a share of the positive's score: 0.05 admits scores of at most 95 % of it;
-            ``None``: no such margin.
+            ``None`` for no such margin.
         max_score: highest score of a negative.
         min_score: lowest score of a negative.
         sampling: which of the remaining texts to take: those of the highest scores (``"top"``), or any (``"random"``).
@@ -247,13 +250,13 @@ def mine_negatives(  # noqa: PLR0913 - the flags of the command
         columns: columns of the data, as in ``"question,answer"`` or ``"question1,question2,is_duplicate"``.
         corpus_columns: column of the corpus's texts, if several hold texts.
         label_order, drop_bad_rows: see :func:`samesense.read`.
-        precision: arithmetic; auto is bfloat16 where the processor supports it.
+        precision: arithmetic; ``"auto"`` is bfloat16 where the processor supports it.
 
     Returns:
         Training data for :func:`samesense.train`: ``anchors``, with lists of texts as ``positives`` and ``negatives``.
     """
     from samesense.inference.models.load import load
-    from samesense.inference.negatives import Choice, Sampling
+    from samesense.inference.negatives import Choice
     from samesense.inference.negatives import mine_negatives as run
 
     check_columns(columns)
@@ -283,6 +286,7 @@ def mine_negatives(  # noqa: PLR0913 - the flags of the command
 def _anchors(data: Source, **options: Any) -> TupleData:
     """Return anchors with positives, converted from pairs where the data are labelled pairs."""
     from samesense.data import PairData, concat
+    from samesense.data.kinds import KIND_INFO, detect_kind
     from samesense.data.tuples.convert import tuples_of_pairs
     from samesense.data.tuples.data import TupleData
     from samesense.data.tuples.read import read_tuples

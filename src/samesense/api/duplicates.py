@@ -8,18 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from samesense.api.data import labelled_pairs, texts_of
-from samesense.choices import check_choice
+from samesense.choices import Chunk, DedupBy, Keep, SearchMethod, Threshold, check_choice
 from samesense.data.rows.sources import Source
 from samesense.data.rows.text import Header, Quoting, reads_tables
 from samesense.execution.unread import logs_unread
+from samesense.types import Precision
 
 if TYPE_CHECKING:
-    from samesense.encoder.windows import Chunk
-    from samesense.inference.calibration.storage import Threshold
-    from samesense.inference.duplicates.dedup import By, Deduplicated, Keep, Search
+    from samesense.inference.duplicates.dedup import Deduplicated
     from samesense.inference.duplicates.match import Matched
     from samesense.inference.models.model import Model
-    from samesense.types import Precision
 
 logger = logging.getLogger(__name__)
 
@@ -33,9 +31,9 @@ def dedup(  # noqa: PLR0913 - the flags of the command
     threshold: Threshold | None = None,
     min_precision: float | None = None,
     pairs: Source | None = None,
-    by: By = "representative",
+    by: DedupBy = "representative",
     keep: Keep = "first",
-    search: Search = "auto",
+    search: SearchMethod = "auto",
     work: str | Path | None = None,
     chunk: Chunk | None = None,
     columns: str | None = None,
@@ -48,8 +46,9 @@ def dedup(  # noqa: PLR0913 - the flags of the command
     """Find near-duplicate texts, and keep one of each.
 
     Args:
-        source: texts, a text file with one text a line (plain or compressed), or a table.
-        model: any model with embeddings that :func:`samesense.load` takes.
+        source: text file with one text a line (plain or compressed), a table (TSV, CSV, JSON lines, Parquet), or
+            ``"-"`` for lines of standard input; see :func:`samesense.read` for texts in memory.
+        model: model folder, output of ``train``, hub name or ``"default"``; see :func:`samesense.load`.
         threshold: lowest cosine of near-duplicates, from -1 to 1, by default 0.9; ``"calibrated"`` is that of the
             model's calibration.
         min_precision: instead of a threshold, the one from the calibration, or from ``pairs``, with the highest recall
@@ -66,19 +65,19 @@ def dedup(  # noqa: PLR0913 - the flags of the command
             vectors, or the ``"max"`` of each dimension; by default the rest is ignored, and texts that differ there
             are not the same.
         columns: name of the table's column of texts, if several hold texts.
-        precision: arithmetic; auto is bfloat16 where the processor supports it.
+        precision: arithmetic; ``"auto"`` is bfloat16 where the processor supports it.
 
     Returns:
         Row positions from 0: ``kept``, ``removed`` with the kept row and the score, and ``groups``. ``at`` returns them
         for another threshold without computing again.
     """
-    from samesense.inference.duplicates.dedup import By, Keep, Search
     from samesense.inference.duplicates.dedup import dedup as run
 
-    check_choice("by", by, By)
+    check_choice("by", by, DedupBy)
     check_choice("keep", keep, Keep)
-    check_choice("search", search, Search)
-    _check_chunk(chunk)
+    check_choice("search", search, SearchMethod)
+    if chunk is not None:
+        check_choice("chunk", chunk, Chunk)
     work_folder = None if work is None else Path(work)
     texts = texts_of(source, columns)
     compared = None if work is not None else texts
@@ -100,7 +99,7 @@ def match(  # noqa: PLR0913 - the flags of the command
     pairs: Source | None = None,
     top: int = 1,
     one_to_one: bool = False,
-    search: Search = "auto",
+    search: SearchMethod = "auto",
     work: str | Path | None = None,
     chunk: Chunk | None = None,
     columns: str | None = None,
@@ -111,15 +110,19 @@ def match(  # noqa: PLR0913 - the flags of the command
     target_columns: str | None = None,
     precision: Precision = "auto",
 ) -> Matched:
-    """Find for each text of one list the closest of another.
+    """Find for each text of one source the texts of another with the same meaning.
 
     Args:
-        source: texts, a text file with one text a line (plain or compressed), or a table.
+        source: text file with one text a line (plain or compressed), a table (TSV, CSV, JSON lines, Parquet), or
+            ``"-"`` for lines of standard input; see :func:`samesense.read` for texts in memory.
         target: likewise, the texts to search for matches.
-        model, threshold, min_precision, pairs, search, work, chunk, precision: see :func:`dedup`; the search is
-            approximate above 50,000 different texts of ``target``.
+        model, min_precision, pairs, work, chunk, precision: see :func:`dedup`.
+        threshold: lowest cosine of a match, from -1 to 1, by default 0.9; ``"calibrated"`` is that of the model's
+            calibration.
         top: most matches of a row.
         one_to_one: match no row of ``target`` twice: the closest two rows first, then the closest of the rest.
+        search: compare all pairs (``"exact"``), or each text with its near ones only (``"approximate"``); ``"auto"`` is
+            approximate above 50,000 different texts of ``target``.
         columns: name of the column of texts in ``source``, if several hold texts.
         target_columns: the same in ``target``.
 
@@ -127,13 +130,13 @@ def match(  # noqa: PLR0913 - the flags of the command
         Row positions from 0: ``pairs`` of both lists with the score, and ``unmatched`` rows of the first. ``at``
         returns them for another threshold without computing again.
     """
-    from samesense.inference.duplicates.dedup import Search
     from samesense.inference.duplicates.match import check_top
     from samesense.inference.duplicates.match import match as run
 
     check_top(top, one_to_one=one_to_one)
-    check_choice("search", search, Search)
-    _check_chunk(chunk)
+    check_choice("search", search, SearchMethod)
+    if chunk is not None:
+        check_choice("chunk", chunk, Chunk)
     texts = texts_of(source, columns)
     targets = texts_of(target, target_columns)
     compared = None if work is not None else [*texts, *targets]
@@ -144,13 +147,6 @@ def match(  # noqa: PLR0913 - the flags of the command
     )
     _say_unmerged(len(matched.unmerged), "not matched with them", chunk)
     return matched
-
-
-def _check_chunk(chunk: Chunk | None) -> None:
-    from samesense.encoder.windows import Chunk
-
-    if chunk is not None:
-        check_choice("chunk", chunk, Chunk)
 
 
 def _say_unmerged(count: int, what: str, chunk: Chunk | None) -> None:

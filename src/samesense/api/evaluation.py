@@ -8,21 +8,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from samesense.api.data import Scale, labelled_pairs
-from samesense.choices import check_choice, check_named
+from samesense.choices import CalibrationMap, ThresholdTarget, check_choice, check_named, words_of
 from samesense.data.rows.columns import check_columns
 from samesense.data.rows.sources import Source, as_sources, names_among
 from samesense.data.rows.text import Header, Quoting, reads_tables
 from samesense.errors import ConfigError
 from samesense.execution.progress import stage
 from samesense.execution.unread import logs_unread
+from samesense.types import Precision
 
 if TYPE_CHECKING:
     from samesense.data import PairData
-    from samesense.inference.calibration.fit import Best, Calibrated, Shape
+    from samesense.inference.calibration.fit import Calibrated
     from samesense.inference.models.model import Model
     from samesense.reports.report import Report
     from samesense.results import Results
-    from samesense.types import Evidence, Precision, Result
+    from samesense.types import Evidence, Result
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +34,7 @@ def evaluate(  # noqa: PLR0913 - the flags of the command
     model: Any,
     data: Source | Sequence[Source] = (),
     *,
-    suites: Sequence[str] = ("sts",),
+    suites: str | Sequence[str] = "sts",
     fast: bool = False,
     texts: Source | Sequence[Source] | None = None,
     output: str | Path | None = None,
@@ -51,14 +52,18 @@ def evaluate(  # noqa: PLR0913 - the flags of the command
     """Evaluate a model: on labelled pairs by Spearman and Pearson correlation, with 95 % confidence intervals.
 
     Args:
-        model: any model that :func:`samesense.load` takes, also a function from texts to vectors.
-        data: one source of labelled pairs or several, see :func:`samesense.read`; folders or names of benchmarks.
-        suites: of ``sts``, ``transfer``, ``ranking``, ``geometry``, ``binary``, ``argument``, ``sections``, ``probes``.
+        model: model folder, output of ``train``, hub name or ``"default"``; a cross-encoder; ``vectors:FILE``,
+            ``words:FILE``, ``origin:FOLDER``, ``python:module:function``, ``python-score:module:function`` or
+            ``chat:MODEL``; see :func:`samesense.load` for models in memory.
+        data: labelled pairs, one source or several; folders or names of benchmarks; ``probes`` needs none.
+        suites: one or several of ``sts``, ``transfer``, ``ranking``, ``geometry``, ``binary``, ``argument``,
+            ``sections`` and ``probes``, as in ``"sts,transfer"``.
         fast: transfer with 5 folds instead of 10.
-        texts: unlabelled texts on which ``MODEL+whiten`` is fitted.
+        texts: unlabelled texts on which ``MODEL+whiten`` and ``MODEL+whiten:256`` are fitted.
         output: ``results.jsonl`` to which the results are added.
-        columns, label_order, label_range, drop_bad_rows: for your own pairs; see :func:`samesense.read`.
-        precision: arithmetic; float32 keeps the figures comparable between machines.
+        columns: text and label columns by name, as in ``"question1,question2,is_duplicate"``.
+        label_order, label_range, drop_bad_rows: see :func:`samesense.read`.
+        precision: arithmetic; ``"float32"`` keeps the figures comparable between machines.
         intervals: compute bootstrap intervals.
 
     Returns:
@@ -81,7 +86,7 @@ def evaluate(  # noqa: PLR0913 - the flags of the command
         "label_range": label_range,
         "drop_bad_rows": drop_bad_rows,
     }
-    selected = find_tasks(data, suites, fast=fast, reading=reading)
+    selected = find_tasks(data, words_of(suites), fast=fast, reading=reading)
     for line in selected.unfit:
         logger.info(line)
     loaded = load(model, precision=precision, fit_texts=_fit_texts(texts), cache=True)
@@ -110,7 +115,7 @@ def compare(  # noqa: PLR0913 - the flags of the command
     models: Sequence[Any] | Mapping[str, Any],
     data: Source | Sequence[Source] = (),
     *,
-    suites: Sequence[str] = ("sts",),
+    suites: str | Sequence[str] = "sts",
     output: str | Path | None = None,
     against: str | None = None,
     fast: bool = False,
@@ -131,26 +136,27 @@ def compare(  # noqa: PLR0913 - the flags of the command
     precision: Precision = "float32",
     results: str | Path | None = None,
 ) -> Report:
-    """Evaluate several models on the same data, test the differences, and report them.
+    """Evaluate several models on the same data, test the differences, and report them on one page.
 
     Args:
-        models: models that :func:`samesense.load` takes, in a list or by name in a mapping; ``"NAME=MODEL"`` names one
-            too, and models of one name are seeds.
-        data: folders of benchmarks, files of labelled pairs or documents, names of benchmarks, or pairs; ``probes``
-            needs none.
-        suites: of ``sts``, ``transfer``, ``ranking``, ``geometry``, ``binary``, ``argument``, ``sections``, ``probes``.
-        output: one self-contained HTML page; the report can also be saved later, by ``save``.
+        models: models as :func:`samesense.evaluate` takes them, ``NAME=MODEL`` to name one; models of one name are
+            seeds; see :func:`samesense.load` for models in memory, which a mapping names.
+        data: folders of benchmarks, files of labelled pairs or documents, or names of benchmarks; ``probes`` needs
+            none; see :func:`samesense.read` for pairs in memory.
+        suites: see :func:`samesense.evaluate`.
+        output: file for the report, one self-contained HTML page.
         against: name of the model to compare the others with; by default the first.
-        fast: transfer with 5 folds instead of 10.
-        texts: unlabelled texts on which ``MODEL+whiten`` is fitted.
+        fast, texts, columns, precision: see :func:`samesense.evaluate`.
         sentences: file with sentences for the heatmap, an empty line between topics; by default evaluated pairs.
         speed: measure time per text, in five rounds of all models in turn, memory and size; some seconds a model.
-        runs: run folders for learning curves; ``NAME=FOLDER`` gives a name.
-        sweep: setting of these runs to draw figures against.
+        runs: run folders for learning curves; ``NAME=FOLDER`` gives a name, and runs of one name are seeds.
+        sweep: setting of these runs to draw figures against, as in ``"temperature"``.
         cache: folder in which embeddings are cached for the next time.
-        columns, label_order, label_range, drop_bad_rows: for your own pairs; see :func:`samesense.read`.
-        precision: arithmetic; float32 keeps the figures comparable between machines.
+        label_order, label_range, drop_bad_rows: see :func:`samesense.read`.
         results: ``results.jsonl`` to which the results are added.
+
+    Returns:
+        The report, which can also be saved later, by ``save``.
     """
     from samesense.places import check_place
     from samesense.recipes.compare.models import places_of
@@ -178,7 +184,7 @@ def compare(  # noqa: PLR0913 - the flags of the command
     report = run(
         models,
         data,
-        suites=suites,
+        suites=words_of(suites),
         against=against,
         fast=fast,
         fit_texts=_fit_texts(texts),
@@ -212,9 +218,9 @@ def calibrate(  # noqa: PLR0913 - the flags of the command
     *,
     output: str | Path | None = None,
     figure: str | Path | None = None,
-    map: Shape = "auto",  # noqa: A002 - the flag's name
+    map: CalibrationMap = "auto",  # noqa: A002 - the flag's name
     yes: float | None = None,
-    decide: Best = "accuracy",
+    decide: ThresholdTarget = "accuracy",
     min_precision: float | None = None,
     min_recall: float | None = None,
     folds: int = 5,
@@ -232,7 +238,7 @@ def calibrate(  # noqa: PLR0913 - the flags of the command
     """Calibrate a model's scores on labelled pairs: to a value on the labels' scale, a probability, or yes and no.
 
     Args:
-        model: a model by name; the calibration is stored in its folder.
+        model: model folder, output of ``train``, hub name, ``"default"`` or ``origin:FOLDER``; also a cross-encoder.
         data: labelled pairs that the model was not trained on; by default those that its run held out, or scored out of
             fold, with the stored scores.
         output: file for the calibration; by default ``calibration.json`` in the model's folder.
@@ -246,13 +252,13 @@ def calibrate(  # noqa: PLR0913 - the flags of the command
             likewise.
         folds: folds of the cross-validation that estimates the errors.
         seed: seed of the split into folds.
-        columns, label_order, label_range, drop_bad_rows: see :func:`samesense.read`.
-        precision: arithmetic; float32 keeps the figures comparable between machines.
+        columns, precision: see :func:`samesense.evaluate`.
+        label_order, label_range, drop_bad_rows: see :func:`samesense.read`.
 
     Returns:
         Prints as a table of errors before and after; ``calibration`` applies it.
     """
-    from samesense.inference.calibration.fit import Best, CalibrationSettings, Shape, check_labels
+    from samesense.inference.calibration.fit import CalibrationSettings, check_labels
     from samesense.inference.calibration.fit import calibrate as run
     from samesense.inference.calibration.storage import home_of, store
     from samesense.inference.models.load import load
@@ -261,8 +267,8 @@ def calibrate(  # noqa: PLR0913 - the flags of the command
     from samesense.reports.figures.plot import check_figure, save_plot
 
     check_columns(columns)
-    check_choice("map", map, Shape)
-    check_choice("decide", decide, Best)
+    check_choice("map", map, CalibrationMap)
+    check_choice("decide", decide, ThresholdTarget)
     model = check_named(model)
     reading = {
         "columns": columns,

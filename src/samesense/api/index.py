@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Literal
 from samesense.data.rows.text import Header, Quoting, reads_tables
 from samesense.errors import ConfigError
 from samesense.execution.unread import logs_unread
+from samesense.inference.collection.conditions import Where
 from samesense.results import RowList
+from samesense.types import Precision
 
 if TYPE_CHECKING:
     from samesense.inference.collection.collection import Collection
-    from samesense.inference.collection.conditions import Where
     from samesense.inference.collection.documents import ReadingReport
     from samesense.inference.collection.embedder import Embedder
-    from samesense.types import Precision
 
 
 class Index:
@@ -54,14 +54,15 @@ class Index:
         words: bool = False,
         exact: bool = False,
     ) -> RowList:
-        """Return the texts nearest to a query, the nearest first.
+        """Find the texts nearest in meaning, or by their words, or by both, the nearest first.
 
         Args:
-            text: text to search for.
-            top: number of texts to return.
-            where: which texts, by their metadata, as in ``"file = 'docs/a.md'"``.
-            hybrid: rank by meaning and by words together.
-            words: rank by words alone, without the model.
+            text: the query.
+            top: number of texts to find.
+            where: which texts, by their metadata, as in ``"topic = 'sport' AND year >= 2020"``; also IN, LIKE, IS NULL,
+                OR, NOT and parentheses.
+            hybrid: merge the nearest texts and those with the same words, by reciprocal ranks.
+            words: find texts by their words alone, without the model (BM25).
             exact: compare with every text even if there is an approximate index.
 
         Returns:
@@ -81,11 +82,11 @@ class Index:
     @logs_unread
     @reads_tables
     def update(self, *, strict: bool = False, encoding: str | None = None) -> ReadingReport:
-        """Encode the documents that are new or have changed, and delete the passages of those that are gone.
+        """Bring a collection of documents up to date with its files: only new and changed ones are encoded.
 
         Args:
             strict: refuse a document that cannot be read, rather than skip it with a warning.
-            encoding: of text files that are not UTF-8, such as ``"cp1252"``.
+            encoding: see :func:`samesense.read`.
 
         Returns:
             How many files were read, unchanged and removed, and which could not be read.
@@ -120,22 +121,29 @@ def build_index(  # noqa: PLR0913 - each is one flag of the command
     precision: Precision = "auto",
     overwrite: bool = False,
 ) -> Index:
-    """Build a collection from documents or rows, and return it with its model; the command is ``index build``.
+    """Build a collection from a folder of documents, or from a file of texts.
 
     Args:
         folder: folder of the new collection.
-        sources: folders, patterns or files of documents, cut into passages; or one file of rows.
-        model: any model with embeddings that :func:`samesense.load` takes.
-        columns: column of a table whose texts are read.
-        documents: split a single ``.txt`` file into passages, rather than read one text a line.
+        sources: folders, patterns or files of documents (.txt, .md, .html, .pdf, .docx), cut into passages; or one file
+            of rows: text with one text a line, TSV, CSV, JSON lines, Parquet, where a column id gives ids and other
+            columns become metadata.
+        model: model folder, output of ``train``, hub name or ``"default"``; queries are encoded with it too; see
+            :func:`samesense.load` for models in memory.
+        columns: column of a table whose texts are read, if several hold texts.
+        documents: split .txt files into passages too, rather than read one text a line.
         chunk_size: maximum tokens of a passage; by default 128.
         chunk_overlap: tokens that neighbouring passages share; by default 32.
         strict: refuse a document that cannot be read, rather than skip it with a warning.
-        drop_bad_rows: leave out rows without a text.
+        drop_bad_rows: leave out rows without a text, and log which.
         vectors: how vectors are stored; ``"float16"`` halves the size.
-        approximate: an approximate index: ``"auto"`` from 200,000 texts on if usearch is installed.
-        precision: arithmetic.
+        approximate: an approximate index: ``"auto"`` from 200,000 texts on if usearch is installed, ``"always"``, or
+            ``"never"``.
+        precision: arithmetic; ``"auto"`` is bfloat16 where the processor supports it.
         overwrite: replace an existing collection, once the new one is complete.
+
+    Returns:
+        The collection with its model.
 
     Raises:
         DataError: if there is no document or row, or none can be read.

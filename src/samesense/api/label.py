@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from samesense.choices import check_choice
+from samesense.choices import PairsBy, ScaleName, check_choice
 from samesense.data.rows.columns import check_columns
 from samesense.data.rows.sources import Source, in_memory, name_of, names_among, rereadable
 from samesense.data.rows.text import Header, Quoting, reads_tables
@@ -17,14 +17,13 @@ from samesense.errors import ConfigError, DataError, MissingExtraError
 from samesense.execution.unread import log_unread_now, logs_unread
 from samesense.inference.names import place_of, split_kind
 from samesense.results import Shown
+from samesense.types import Precision
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from samesense.inference.labelling.choose import PairsBy
-    from samesense.inference.models.chat import ScaleName
     from samesense.inference.models.model import Model
-    from samesense.types import Pair, Precision, Score
+    from samesense.types import Pair, Score
 
 logger = logging.getLogger(__name__)
 
@@ -74,28 +73,32 @@ def label(  # noqa: PLR0913 - the flags of the command
     seed: int = 0,
     precision: Precision = "auto",
 ) -> Labelled:
-    """Choose informative pairs and have them labelled; labels that the file already holds are kept.
+    """Choose informative pairs, and label them: by yourself on a page, or by a better model.
+
+    Labels that the file already holds are kept.
 
     Args:
-        source: texts to make pairs of, or pairs, whose labels are ignored.
-        output: file of the labels, ``.tsv`` or ``.jsonl``, which :func:`samesense.train` takes; every label is on disk
-            before the next pair. One file holds the labels of one scorer, or of people on one scale.
-        scorer: labels the pairs: any model that :func:`samesense.load` takes, such as a cross-encoder,
-            ``"origin:FOLDER"`` or ``"chat:MODEL"``; or a function from pairs to scores. ``None`` shows a page on this
-            machine, where a person labels until Ctrl-C.
-        scale: the labels that a person or a chat model gives: ``"0-5"`` or ``"yes-no"``.
+        source: texts to make pairs of (a text file with one text a line, a table, documents), or pairs, whose labels
+            are ignored; see :func:`samesense.read` for data in memory.
+        output: file of the labels, ``.tsv`` or ``.jsonl``, which ``train`` takes; every label is on disk before the
+            next pair. One file holds the labels of one scorer, or of people on one scale.
+        scorer: labels the pairs: a cross-encoder, ``origin:FOLDER``, ``python-score:module:function``, ``chat:MODEL``
+            (an OpenAI-compatible endpoint, ``OPENAI_BASE_URL`` and ``OPENAI_API_KEY``), or any other model; see
+            :func:`samesense.load`, or a function from pairs to scores. Without one, a page is shown on this machine,
+            where a person labels until Ctrl-C.
+        scale: the labels that a person or a chat model gives.
         pairs: number of pairs to choose.
         pairs_by: ``"bands"``: evenly over the scores of ``model``; ``"neighbours"``: texts near each other by
             ``model``; ``"disagreement"``: as bands, and first those on which ``model`` and ``other`` are furthest
             apart; ``"random"``.
-        model: chooses the pairs; any model that :func:`samesense.load` takes, with embeddings if pairs are made of
-            texts.
+        model: chooses the pairs: model folder, output of ``train``, hub name or ``"default"``, with embeddings if pairs
+            are made of texts; see :func:`samesense.load`.
         other: the model to compare with, for disagreement.
         max_calls: most requests to a chat endpoint, retries included.
         port: port of the page; 0 takes a free one.
         columns: columns of a table: of texts, as in ``"question,answer"``, or of pairs, as in ``"left,right,label"``.
         seed: seed of the random choices; the same call chooses the same pairs.
-        precision: arithmetic; auto is bfloat16 where the processor supports it.
+        precision: arithmetic; ``"auto"`` is bfloat16 where the processor supports it.
 
     Raises:
         ConfigError: if options contradict each other, or the file holds the labels of another scorer.
@@ -104,9 +107,7 @@ def label(  # noqa: PLR0913 - the flags of the command
     """
     import numpy as np
 
-    from samesense.inference.labelling.choose import PairsBy
     from samesense.inference.labelling.file import open_labels
-    from samesense.inference.models.chat import ScaleName
 
     check_columns(columns)
     check_choice("pairs_by", pairs_by, PairsBy)

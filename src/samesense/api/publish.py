@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from samesense.api.data import Scale, labelled_pairs
-from samesense.choices import check_named
+from samesense.choices import check_named, words_of
 from samesense.data.rows.columns import check_columns
 from samesense.data.rows.sources import Source, names_among
 from samesense.data.rows.text import Header, Quoting, reads_tables
@@ -43,13 +43,14 @@ def export(  # noqa: PLR0913 - the flags of the command
     """Write a model as a folder that runs without torch, in float32 and int8, and check it against torch.
 
     Args:
-        model: model folder, output of train, hub name, or ``"default"``.
+        model: model folder, output of ``train``, hub name or ``"default"``.
         output: folder to write, which is also an ordinary model folder.
         int8: also write a graph with 8-bit weights.
         data: labelled pairs on which the drift of Spearman is measured, 500 or more for a valid check; the model's
             calibration is fitted again on them. Without them it is copied.
         weights: keep the torch weights in the folder, so that sentence-transformers can load it.
-        columns, label_order, label_range, drop_bad_rows: see :func:`samesense.read`.
+        columns: see :func:`samesense.evaluate`.
+        label_order, label_range, drop_bad_rows: see :func:`samesense.read`.
         overwrite: replace what is in the folder.
     """
     check_columns(columns)
@@ -85,18 +86,21 @@ def push(
     language: str | Sequence[str] | None = None,
     message: str = "Upload by samesense",
 ) -> str:
-    """Upload a finished model with its card to ``owner/name`` on the hub, and return its address.
+    """Upload a finished model with its card to the hub, private unless it is made public.
 
     Args:
         model: run folder, or model folder with a card.
-        name: name of the repository, which is created if absent.
+        name: name of the repository, as ``owner/name``; created if absent.
         public: make it public; an existing repository stays as it is.
         license: licence of the model, written to its card; by default that of the card.
-        language: languages of the model, as in ``"en,de"``; likewise.
+        language: languages of the model, as in ``"en,de"``; by default those of the card.
         message: commit message.
+
+    Returns:
+        The address of the repository.
     """
     with stage("loading torch"):
         from samesense.inference.push import push as upload
 
-    languages = language.split(",") if isinstance(language, str) else language or ()
+    languages = words_of(language or ())
     return upload(model, name, private=not public, license=license, language=languages, message=message)

@@ -39,13 +39,13 @@ def race(  # noqa: PLR0913 - the flags of the command
 ) -> RaceResult:
     """Find the best model for some data within a budget of time: methods, start models and settings by halving on dev.
 
-    The same call resumes a race that was stopped; for a finished one it returns the result again.
+    Run again, a race that was stopped is resumed, and a finished one gives its result again.
 
     Args:
-        data: what :func:`samesense.train` takes: labelled pairs, anchors with positives, sentences with classes, or
-            unlabelled sentences with ``dev``.
-        output: folder of the race; the best model is in its folder ``model``, the one for a CPU in ``cpu``.
-        budget: time of all calls together, as in ``"90s"``, ``"30m"``, ``"2h"``, or seconds.
+        data: files, folders or hub names: labelled pairs, anchors with positives, sentences with classes, or unlabelled
+            sentences with ``dev``; see :func:`samesense.train`.
+        output: folder of the race; the best model is in its folder ``"model"``, the one for a CPU in ``"cpu"``.
+        budget: time of all calls together, as in ``"90s"``, ``"30m"`` or ``"2h"``; a number counts seconds.
         models: start models, by folder or hub name.
         at_hand: add start models that need no download: the default, a static model made of it, and
             sentence-transformers models in the hub's cache.

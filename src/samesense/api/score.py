@@ -9,19 +9,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from samesense.choices import check_choice
+from samesense.choices import DecimalMark, Threshold, check_choice
 from samesense.data.rows.columns import check_columns
 from samesense.data.rows.sources import Source, in_memory, rereadable
 from samesense.data.rows.text import Header, Quoting, reads_tables
 from samesense.errors import ConfigError, DataError
 from samesense.execution.unread import logs_unread
-
-if TYPE_CHECKING:
-    from samesense.inference.calibration.storage import Threshold
-    from samesense.inference.scoring.writers import Decimal
-    from samesense.types import Precision
+from samesense.types import Precision
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +34,7 @@ def score(  # noqa: PLR0913 - the flags of the command
     min_precision: float | None = None,
     calibration: str | Path | None = None,
     prefix: str = "",
-    decimal: Decimal | None = None,
+    decimal: DecimalMark | None = None,
     excel: bool = False,
     overwrite: bool = False,
     quoting: Quoting | None = None,
@@ -47,30 +43,29 @@ def score(  # noqa: PLR0913 - the flags of the command
     encoding: str | None = None,
     precision: Precision = "auto",
 ) -> Any:
-    """Score the two texts of each row of a table, and return the table with the score beside them.
+    """Score the two texts of each row of a table, and give the same table with the score beside them.
 
     The new columns are ``score``, and for a calibrated model ``probability`` (``value`` where its labels were graded)
     and ``same``. Rows without two texts stay, without a score.
 
-    scored = samesense.score(frame, model="runs/mine", columns="left,right")
-
     Args:
-        source: data frame (pandas, polars, Arrow), ``datasets.Dataset``, dict of columns, or rows; or the name of a
-            file: TSV, CSV, JSON lines or Parquet, plain or compressed.
-        model: any model that :func:`samesense.load` takes.
-        output: file for the table; in the format of the source each row stays as it is, followed by the new cells.
+        source: table (TSV, CSV, JSON lines, Parquet; plain or compressed), or ``"-"`` for TSV on standard input; see
+            :func:`samesense.read` for tables in memory.
+        model: model folder, output of ``train``, hub name or ``"default"``, or any other model as ``evaluate`` takes
+            it; see :func:`samesense.load` for models in memory.
+        output: file for the table: .tsv, .csv, .jsonl or .parquet; in the format of the source each row stays as it is,
+            followed by the new cells; ``"-"`` is standard output.
         columns: the two columns to compare, as in ``"left,right"``.
         threshold: lowest score of two texts that are the same; ``"calibrated"`` is that of the model's calibration,
             which is the default where there is one.
         min_precision: instead, the threshold of the calibration with the highest recall at this precision, such as
             0.95.
-        calibration: file of the calibration; by default that in the model's folder, if there is one.
-        prefix: prefix of the names of the new columns.
-        decimal: decimal mark of scores in ``.csv`` and ``.tsv``, ``"point"`` or ``"comma"``; by default that of the
-            table.
-        excel: write ``.csv`` as Excel opens it.
+        calibration: file of the calibration; by default ``calibration.json`` in the model's folder, if it exists.
+        prefix: prefix of the names of the new columns, for a table that has a score already.
+        decimal: decimal mark of scores in ``.tsv`` and ``.csv``; by default that of the table.
+        excel: write ``.csv`` as Excel opens it: with a byte order mark, and semicolons where decimals have commas.
         overwrite: replace an existing file.
-        precision: arithmetic; auto is bfloat16 where the processor supports it.
+        precision: arithmetic; ``"auto"`` is bfloat16 where the processor supports it.
 
     Returns:
         A table of the same kind as ``source``; for a file an Arrow table, or with ``output`` a summary.
@@ -78,18 +73,20 @@ def score(  # noqa: PLR0913 - the flags of the command
     Raises:
         DataError: names the source, the row and the likely fix.
         ConfigError: if the table already has a column with the name of a new one.
+
+    Example:
+        >>> scored = samesense.score(frame, model="runs/mine", columns="left,right")  # doctest: +SKIP
     """
     from samesense.inference.models.load import load
     from samesense.inference.names import place_of
     from samesense.inference.scoring.columns import ScoreColumns, check_options, score_columns
     from samesense.inference.scoring.files import ScoredSource, WritingOptions, few_texts, score_in_memory, write_scored
     from samesense.inference.scoring.summary import missing_texts
-    from samesense.inference.scoring.writers import Decimal
 
     check_columns(columns)
     check_options(threshold, min_precision)
     if decimal is not None:
-        check_choice("decimal", decimal, Decimal)
+        check_choice("decimal", decimal, DecimalMark)
     if output is not None and in_memory(source):
         raise ConfigError("`output` is for a table in a file; a table in memory comes back as one. Leave it out.")
     options = WritingOptions("-" if output is None else str(output), decimal, excel, overwrite)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
+from samesense.choices import BackendOption, Chunk
 from samesense.errors import DataError, ModelError
 from samesense.execution.audience import requested_progress
 from samesense.inference.encode import encode_with_bar
@@ -17,8 +18,6 @@ from samesense.inference.models.load import load
 from samesense.inference.models.model import Model
 
 if TYPE_CHECKING:
-    from samesense.encoder.windows import Chunk
-    from samesense.inference.models.backends import BackendOption
     from samesense.types import Embeddings, Precision, TaskName
 
 OPEN_MODELS = 2

@@ -10,15 +10,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from samesense.choices import check_choice
+from samesense.choices import BackendOption, check_choice
 from samesense.errors import ConfigError, MissingExtraError
 from samesense.inference.serve.limits import Limits
+from samesense.types import Precision
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from samesense.inference.models.backends import BackendOption
-    from samesense.types import Precision
 
 LIMITS = Limits()
 
@@ -47,29 +46,37 @@ def serve(  # noqa: PLR0913 - the flags of the command
     backend: BackendOption = "auto",
     precision: Precision = "auto",
 ) -> None:
-    """Serve models over HTTP until Ctrl-C or SIGTERM; then finish accepted requests, and return.
+    """Serve models over HTTP: OpenAI's embeddings, similarity, reranking, search, and a page to try them on.
+
+    Ctrl-C or SIGTERM ends the server once it has answered the requests that it accepted.
 
     Args:
-        models: any model that :func:`samesense.load` takes, a list of several, or several by name in a mapping.
-            ``"NAME=MODEL"`` names one too.
+        models: model folders, outputs of ``train`` or ``export``, hub names, or ``"default"``; requests name a model by
+            the last part of its path, or by NAME of ``NAME=PATH``; see :func:`samesense.load` for models in memory,
+            which a mapping names.
         host: address to listen on; ``"0.0.0.0"`` for all, best with a key.
         port: to listen on; 0 takes a free one.
-        any_model_name: accept any model name in requests, for the only model; also with one model of embeddings and one
-            cross-encoder.
-        api_key_file: file of keys, one a line; requests must carry one of them; else ``SAMESENSE_API_KEY``, if set.
+        any_model_name: accept any model name in requests, such as text-embedding-3-small, for the only model; also with
+            one model of embeddings and one cross-encoder.
+        api_key_file: file of keys, one a line; requests must carry one of them; else ``SAMESENSE_API_KEY``, if it is
+            set.
         allowed_host: accepted Host headers, besides the names of this machine; without a key, and listening on this
             machine only, no others are accepted.
         collection: folder made by ``samesense index`` with one of the models, for ``/search``.
-        labels: file, ``.tsv`` or ``.jsonl``, that keeps the labels given to pairs on the page.
-        calibration: file made by :func:`samesense.calibrate` for the one model; by default that in each model's folder.
-        threshold: answer yes or no with every similarity; ``"calibrated"`` is that of each model's calibration.
+        labels: file, ``.tsv`` or ``.jsonl``, that keeps the labels given to pairs on the page, as
+            :func:`samesense.label` does.
+        calibration: file made by :func:`samesense.calibrate` for the one model; by default that in each model's folder,
+            if there is one.
+        threshold: answer yes or no with every similarity: yes if it is at least this; ``"calibrated"`` takes the
+            threshold of each model's calibration.
         normalize: return vectors of length 1.
         shorten: allow requests for fewer dimensions; right only for a model trained for it (Matryoshka).
         token_ids: accept token ids in place of texts; right only for clients that use the model's own tokenizer.
         long: ``"cut"`` or ``"refuse"`` texts that are longer than the model reads.
         limits: limits on requests, such as ``Limits(max_texts=64)``, from ``samesense.api.serve``.
-        backend: ``"auto"``, ``"torch"``, ``"onnx"`` or ``"onnx-int8"``, the last two for exported folders.
-        precision: arithmetic of torch; auto is bfloat16 where the processor supports it.
+        backend: ``"auto"``, ``"torch"``, ``"onnx"`` or ``"onnx-int8"``, the last two for exported folders; ``"auto"``
+            is onnx for these.
+        precision: arithmetic of torch; ``"auto"`` is bfloat16 where the processor supports it.
 
     Raises:
         ConfigError: if options contradict each other, or the server cannot listen on the address.

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
-from samesense.choices import check_choice
+from samesense.choices import ExplainBy, SimilarityBy, check_choice
 from samesense.errors import ConfigError, DataError
 from samesense.execution.unread import logs_unread
-from samesense.types import Precision
+from samesense.types import Pair, Precision
 
 if TYPE_CHECKING:
     from samesense.context.origin.explain import Explanation as Contexts
     from samesense.context.origin.word_explanation import WordExplanation
-    from samesense.inference.explain import By, Explanation
+    from samesense.inference.explain import Explanation
     from samesense.inference.sentences import SentenceMatches
-    from samesense.types import Pair, Scores
+    from samesense.types import Scores
 
 
 @logs_unread
@@ -27,28 +27,29 @@ def similarity(
     *,
     calibrated: bool = False,
     calibration: str | Path | None = None,
-    by: Literal["whole", "sentences"] = "whole",
+    by: SimilarityBy = "whole",
     precision: Precision = "auto",
 ) -> float | Scores:
-    """Score two texts, or pairs of texts: the cosine of their embeddings, or the score of a cross-encoder.
-
-    To score more than once, open the model once: ``samesense.load(name).similarity(a, b)``.
+    """Score pairs of texts: the cosine of their embeddings, from -1 to 1, or the score of a cross-encoder.
 
     Args:
-        model: any model that :func:`samesense.load` takes.
+        model: model folder, output of ``train``, hub name or ``"default"``, or any other model as ``evaluate`` takes
+            it; see :func:`samesense.load`, whose models score more than once.
         text1: first text, or pairs, or the first texts of pairs.
         text2: second text, or the second texts of pairs, as many.
-        calibrated: return values on the scale of the labels that the model was calibrated on.
-        calibration: file of the calibration, which implies ``calibrated``; by default that in the model's folder.
-        by: compare ``"whole"`` texts, or documents by their best-matching ``"sentences"``.
-        precision: arithmetic; auto is bfloat16 where the processor supports it.
+        calibrated: give values on the scale of the labels that the model was calibrated on.
+        calibration: file of the calibration, which implies ``calibrated``; by default ``calibration.json`` in the
+            model's folder.
+        by: compare ``"whole"`` texts, or documents by their ``"sentences"``: the score of each sentence with its best
+            match, as the mean over both documents.
+        precision: arithmetic; ``"auto"`` is bfloat16 where the processor supports it.
 
     Returns:
         One score, or ``(pairs,)`` of them.
     """
     from samesense.inference.models.load import load
 
-    check_choice("by", by, ("whole", "sentences"))
+    check_choice("by", by, SimilarityBy)
     pairs = _pairs(text1, text2)
     texts = [text for pair in pairs for text in pair]
     path = None if calibration is None else Path(calibration)
@@ -92,30 +93,30 @@ def explain(
     text1: str,
     text2: str,
     *,
-    by: By | Literal["sentences"] = "auto",
+    by: ExplainBy = "auto",
     top: int = 10,
     precision: Precision = "auto",
 ) -> Explanation | Contexts | WordExplanation | SentenceMatches:
     """Explain the score of two texts by their words; of an Origin, by the words or contexts they lead to.
 
     Args:
-        model: any model that :func:`samesense.load` takes.
+        model: model folder, output of ``train``, hub name or ``"default"``, or any other model as ``similarity`` takes
+            it; see :func:`samesense.load`.
         text1: first text.
         text2: second text.
         by: ``"tokens"``: exact sums over pairs of token vectors, where the embedding is their mean; ``"occlusion"``:
             the loss of score without a word, for any model; ``"auto"`` is tokens where possible; ``"sentences"``:
             which sentences of two documents match.
-        top: number of words or contexts of an Origin on each side.
-        precision: arithmetic; auto is bfloat16 where the processor supports it.
+        top: number of word pairs that are shown, or of words or contexts of an Origin on each side.
+        precision: arithmetic; ``"auto"`` is bfloat16 where the processor supports it.
 
     Returns:
         Prints as a table: the share of each word of either text, and of pairs of words.
     """
-    from samesense.inference.explain import By
     from samesense.inference.models.load import load
     from samesense.inference.names import split_kind
 
-    check_choice("by", by, (*get_args(By), "sentences"))
+    check_choice("by", by, ExplainBy)
     check_choice("precision", precision, Precision)
     if top < 1:
         raise ConfigError(f"`top` is how many are listed on each side, 1 at least; received {top}.")

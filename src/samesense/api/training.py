@@ -10,6 +10,7 @@ from samesense.api.data import Scale, labelled_pairs
 from samesense.data.rows.sources import Source, as_sources, in_memory, name_of
 from samesense.data.rows.text import Header, Quoting, reads_tables
 from samesense.errors import ConfigError
+from samesense.execution.progress import stage
 from samesense.execution.unread import logs_unread
 
 if TYPE_CHECKING:
@@ -44,24 +45,24 @@ def train(  # noqa: PLR0913 - the flags of the command
     overwrite: bool = False,
     **settings: Any,
 ) -> TrainingRun:
-    """Train a model from any kind of supervision, and evaluate it before and after.
+    """Train a model from labelled pairs, anchors with positives and negatives, unlabelled sentences, or documents.
 
     Args:
-        data: one source or several, as :func:`samesense.read` takes them, or what it returned.
-        output: folder of the run; the model is in its folder ``model``.
-        method: ``"cosent"``, ``"supmpn"``, ``"simcse"``, ``"rankcse"``, ``"sections"``, ``"surrogate"``, ``"context"``
-            or ``"mixed"``; ``"auto"`` chooses by the kind of data, ``"mixed"`` for sources of several kinds.
-        dev: labelled pairs that select the best checkpoint by Spearman; ``"auto"`` holds out some of the labelled
-            pairs, or leaves the selection to ``folds``; ``"hold 0.1"`` holds out that share, ``"none"`` keeps the last
-            checkpoint.
-        test: labelled pairs on which the model is evaluated before and after, or ``"hold 0.2"`` for that share of the
-            training pairs.
+        data: one or more files (TSV, CSV, JSON lines, Parquet, text; plain or compressed), saved ``datasets`` folders,
+            or hub names; for ``surrogate`` a folder of :func:`samesense.harvest`; see :func:`samesense.read`.
+        output: folder of the run; the model is in its folder ``"model"``.
+        method: ``"cosent"``, ``"supmpn"``, ``"simcse"``, ``"rankcse"``, ``"sections"``, ``"surrogate"``, ``"context"``,
+            which goes from documents to a surrogate, or ``"mixed"``; ``"auto"`` is rankcse with a teacher, mixed for
+            data of several kinds, and else the method for the kind of data in the first rows.
+        dev: labelled pairs that select the checkpoint; ``"auto"`` holds some out, or leaves it to ``folds``;
+            ``"hold 0.1"`` holds out that share; ``"none"`` keeps the last.
+        test: labelled pairs for evaluation before and after, or ``"hold 0.2"`` of those trained on; by default those of
+            ``dev`` or ``folds``.
         guard: labelled pairs on which the model must not get worse than its start, one source or several.
-        config: TOML file of settings, or a shipped one by name; ``"auto"`` takes the paper's for these data.
+        config: TOML file of settings, or a shipped one by name; ``"auto"`` takes the paper's.
         columns, label_order, label_range, drop_bad_rows: see :func:`samesense.read`.
-        folds: ``"auto"`` cross-validates few labelled pairs, without dev and test, for the verdict and the number of
-            steps, and then trains on all of them; a number of folds, ``"10-mixed"`` or ``"by-topic"`` requests it as in
-            :func:`cross_validate`; ``"none"`` trains once.
+        folds: ``"auto"`` cross-validates few labelled pairs that come without dev and test, and then trains on all;
+            or the number of folds, ``"10-mixed"`` for random ones, ``"by-topic"``, or ``"none"``.
         resume: continue an interrupted run.
         overwrite: replace an earlier run in the folder.
         settings: settings of the method, such as ``model``, ``loss``, ``epochs``, ``learning_rate``, ``seed``; the page
@@ -156,14 +157,16 @@ def distil(  # noqa: PLR0913 - the flags of the command
     encoding: str | None = None,
     **settings: Any,
 ) -> Distillate:
-    """Make a small, fast student of one or several teachers, from sentences alone, and report what it keeps and gains.
+    """Make a small, fast student of one or several teachers, from sentences alone; report what it keeps and gains.
 
     Args:
-        sentences: text files, tables with text columns, documents, saved ``datasets`` folders, hub names, or texts.
-        output: folder of the run; the student is in its folder ``model``.
-        student: ``"layers:N"`` of the first teacher, ``"static"``, ``"static:DIM"``, or a small encoder [layers:3].
-        dev: labelled pairs that select the best checkpoint; ``None`` keeps the last one.
-        test: labelled pairs on which student and teachers are evaluated; ``None`` takes those of ``dev``.
+        sentences: text files, tables with text columns, documents, saved ``datasets`` folders, or hub names; see
+            :func:`samesense.read` for texts in memory.
+        output: folder of the run; the student is in its folder ``"model"``.
+        student: ``layers:N`` of the first teacher, ``static`` or ``static:DIM``, or a small encoder; by default
+            ``layers:3``.
+        dev: labelled pairs that select the best checkpoint; without them, the last one is kept.
+        test: labelled pairs on which student and teachers are evaluated; by default those of ``dev``.
         config: TOML file of settings, or a shipped one by name; ``"auto"`` takes that of the kind of student.
         resume: continue an interrupted run.
         overwrite: replace an earlier run in the folder.
@@ -212,7 +215,7 @@ def pretrain(
         documents: .txt, .md, .html, .pdf and .docx files,
             folders of them, JSON lines, Parquet, saved ``datasets`` or hub names.
         model: folder or hub name of a masked language model, or of a causal one, which becomes bidirectional.
-        output: folder of the run; the model is in its folder ``model``.
+        output: folder of the run; the model is in its folder ``"model"``.
         resume: continue an interrupted run.
         overwrite: replace an earlier run in the folder.
         settings: such as ``epochs``, ``learning_rate``, ``masked``, ``layers``.
@@ -220,11 +223,12 @@ def pretrain(
     Returns:
         ``before`` and ``after`` are the perplexities of the masked tokens of held-out text.
     """
-    from samesense.recipes.pretrain.recipe import run
     from samesense.recipes.pretrain.settings import PretrainSettings
     from samesense.recipes.settings import bind
 
     chosen = bind(PretrainSettings, {**settings, "model": model})
+    with stage("loading torch"):
+        from samesense.recipes.pretrain.recipe import run
     return run(as_sources(documents), chosen, Path(output), resume=resume, overwrite=overwrite)
 
 
@@ -242,12 +246,14 @@ def origin(
     encoding: str | None = None,
     **settings: Any,
 ) -> Path:
-    """Make a similarity from running documents, without labels; ``samesense.load("origin:FOLDER")`` opens it.
+    """Make a similarity from running documents, without labels.
+
+    Its name as a model is ``origin:FOLDER``.
 
     Args:
         documents: .txt, .md, .html, .pdf and .docx files,
             folders of them, JSON lines, Parquet, saved ``datasets`` folders or hub names.
-        output: folder of the Origin; the same call resumes one that was stopped.
+        output: folder of the Origin; one that was stopped is resumed.
         config: TOML file of settings, or ``"words"``, ``"scaled"`` or ``"paper"``.
         overwrite: replace stages that were made with other inputs.
         settings: single settings; they win over the file.
@@ -281,7 +287,7 @@ def harvest(*, origin: str | Path, output: str | Path, config: str | None = None
 
     Args:
         origin: folder of the Origin.
-        output: folder of the harvest; the same call resumes one that was stopped.
+        output: folder of the harvest; one that was stopped is resumed.
         config: TOML file of settings.
         settings: single settings; they win over the file.
     """
@@ -298,7 +304,7 @@ def sweep(
     file: str | Path,
     *,
     output: str | Path,
-    datasets: str | Sequence[str] | None = None,
+    datasets: Sequence[str] | None = None,
     jobs: int | Literal["auto"] = "auto",
     max_runs: int | None = None,
     latex: str | Path | None = None,
@@ -309,11 +315,11 @@ def sweep(
 
     Args:
         file: TOML file of the sweep.
-        output: folder of the sweep; the same call resumes one that was begun.
+        output: folder of the sweep; one that was begun is resumed.
         datasets: data sets of the file to run now; all if none is named.
         jobs: runs at a time, each with its share of the processor's cores; ``"auto"`` measures whether two are
             faster than one. 1 runs them in this process.
-        max_runs: most runs of this call; the same call continues with the others.
+        max_runs: most runs for now; called again, it continues with the others.
         latex: file for the tables in LaTeX.
         figures: folder for the figures as SVG, PNG and PDF.
         placeholders: values of placeholders of the file, as in ``DATA="data"``.

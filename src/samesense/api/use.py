@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from samesense.api.data import labelled_pairs, texts_of
-from samesense.choices import check_choice, check_named
+from samesense.choices import BackendOption, Chunk, Threshold, check_choice, check_named
 from samesense.data.rows.columns import check_columns
 from samesense.data.rows.sources import Source, as_sources, names_among, short_name
 from samesense.data.rows.text import Header, Quoting, reads_tables
@@ -17,16 +17,14 @@ from samesense.errors import ConfigError, DataError, ModelError
 from samesense.execution.unread import logs_unread
 from samesense.failures import DAMAGED
 from samesense.hashes import rows_hash
+from samesense.types import Precision, TaskName
 
 if TYPE_CHECKING:
     from samesense.encoder.maps.whitening import Whitening
-    from samesense.encoder.windows import Chunk
-    from samesense.inference.calibration.storage import Threshold
     from samesense.inference.drift import Drift
-    from samesense.inference.models.backends import BackendOption
     from samesense.inference.search.mining import MinedPairs
     from samesense.results import RowList
-    from samesense.types import Embeddings, Precision, TaskName
+    from samesense.types import Embeddings
 
 logger = logging.getLogger(__name__)
 
@@ -52,28 +50,32 @@ def encode(  # noqa: PLR0913 - each is one flag of the command
     prompt: str | None = None,
     task: TaskName | None = None,
 ) -> Embeddings:
-    """Return the embeddings of texts, lines of a file or rows of a table, float32 ``(texts, dim)``, in order.
+    """Encode texts, the lines of a file or the rows of a table as vectors, one each, in order.
 
     Args:
-        model: any model with embeddings that :func:`samesense.load` takes.
-        source: texts, a text file with one text a line (plain or compressed), or a table.
-        columns: name of the table's column of texts, if several hold texts.
+        model: model folder, output of ``train``, hub name or ``"default"``; see :func:`samesense.load`.
+        source: text file with one text a line (plain or compressed), a table (TSV, CSV, JSON lines, Parquet), or
+            ``"-"`` for lines of standard input; see :func:`samesense.read` for texts in memory.
         normalize: scale every vector to unit length.
+        columns: name of the table's column of texts, if several hold texts.
         chunk: split texts longer than the model's maximum length into windows, and take the ``"mean"`` of their
             vectors, or the ``"max"`` of each dimension; by default the model ignores the rest of a text.
-        backend: ``"auto"``, ``"torch"``, ``"onnx"`` or ``"onnx-int8"``, the last two for exported folders.
-        precision: arithmetic of torch; auto is bfloat16 where the processor supports it.
+        backend: ``"auto"``, ``"torch"``, ``"onnx"`` or ``"onnx-int8"``, the last two for exported folders; ``"auto"``
+            measures which is fastest on this machine, for 5000 texts or more.
+        precision: arithmetic of torch; ``"auto"`` is bfloat16 where the processor supports it.
         deterministic: the bits of a vector depend on its text alone, not on the batch; slower.
         device: torch device, as in ``"cuda"``; by default a GPU if there is one.
-        dim: keep the first ``dim`` dimensions of each vector, at unit length: for a model trained with ``matryoshka``.
-        prompt: prefix of every text: one of the model's prompts by name, or a text, or a template with ``{text}`` in
-            it; by default the model's own.
+        dim: number of dimensions of each vector to keep, the first ones, at unit length: for a model trained with
+            ``matryoshka``.
+        prompt: prefix of every text: one of the model's prompts by name, a text, or a template with ``{text}`` in it;
+            by default the model's own.
         task: ``"query"`` or ``"document"``, for models with different routes or prompts for them.
+
+    Returns:
+        The embeddings, float32 ``(texts, dim)``.
     """
-    from samesense.encoder.windows import Chunk
     from samesense.inference.encode import encode_with_bar
     from samesense.inference.models.load import load
-    from samesense.types import TaskName
 
     if chunk is not None:
         check_choice("chunk", chunk, Chunk)
@@ -145,20 +147,19 @@ def mine(  # noqa: PLR0913 - the flags of the command
     """Find the pairs of texts that are closest in meaning, each pair once, the closest first.
 
     Args:
-        source: texts, a text file with one text a line (plain or compressed), or a table.
-        chunk: split texts longer than the model's maximum length into windows, and take the ``"mean"`` of their
-            vectors, or the ``"max"`` of each dimension; by default the rest of a text is ignored.
-        columns: name of the table's column of texts, if several hold texts.
-        model: any model with embeddings that :func:`samesense.load` takes.
-        top: most pairs to return.
+        source: text file with one text a line (plain or compressed), a table (TSV, CSV, JSON lines, Parquet), or
+            ``"-"`` for lines of standard input; see :func:`samesense.read` for texts in memory.
+        model: model folder, output of ``train``, hub name or ``"default"``; see :func:`samesense.load`.
+        top: most pairs to find.
         threshold: lowest cosine of a pair, from -1 to 1; ``"calibrated"`` is that of the model's calibration.
-        precision: arithmetic; auto is bfloat16 where the processor supports it.
+        columns: name of the table's column of texts, if several hold texts.
+        chunk: see :func:`samesense.encode`.
+        precision: arithmetic; ``"auto"`` is bfloat16 where the processor supports it.
 
     Returns:
         A list of ``first`` and ``second``, the positions of both texts from 0, and ``score``, the cosine. It prints as
         a table with the texts; ``to_pandas()`` returns a frame.
     """
-    from samesense.encoder.windows import Chunk
     from samesense.inference.calibration.storage import threshold_of
     from samesense.inference.search.mining import MinedPairs, check_mining
     from samesense.inference.search.mining import mine as run
@@ -190,13 +191,14 @@ def rerank(  # noqa: PLR0913 - the flags of the command
     """Retrieve texts with an encoder, and rerank the best of them with a cross-encoder.
 
     Args:
-        source: texts, a text file with one text a line (plain or compressed), or a table.
-        columns: name of the table's column of texts, if several hold texts.
-        model: encoder that retrieves; any model with embeddings that :func:`samesense.load` takes.
-        cross: cross-encoder that reranks; any model that :func:`samesense.load` takes.
+        source: text file with one text a line (plain or compressed), a table (TSV, CSV, JSON lines, Parquet), or
+            ``"-"`` for lines of standard input; see :func:`samesense.read` for texts in memory.
+        model: encoder that retrieves: any model with embeddings; see :func:`samesense.load`.
+        cross: cross-encoder that reranks: any model; see :func:`samesense.load`.
         query: text to search for.
         top: number of texts to retrieve, rerank and return.
-        precision: arithmetic; auto is bfloat16 where the processor supports it.
+        columns: name of the table's column of texts, if several hold texts.
+        precision: arithmetic; ``"auto"`` is bfloat16 where the processor supports it.
 
     Returns:
         A list of ``position``, ``text``, ``cosine`` and ``score``, the best first. It prints as a table;
@@ -210,12 +212,12 @@ def rerank(  # noqa: PLR0913 - the flags of the command
     check_columns(columns)
     if not query.strip():
         raise DataError('The `query` is empty. Give a text, such as "How do I get home?".')
+    texts = texts_of(source, columns)  # before the models are loaded, which takes seconds
     finder = load(model, precision=precision)
     if not finder.embeds:
         raise ConfigError(f"`model` finds texts by their embeddings, and {finder.name} has none: {finder.protocol}.")
     scorer = load(cross, precision=precision)
     noise = (noise_of(finder.protocol), noise_of(scorer.protocol))
-    texts = texts_of(source, columns)
     if finder.tells_tasks_apart:
         encode_document = partial(finder.encode, task="document")
         encode_query = partial(finder.encode, task="query")
@@ -244,8 +246,9 @@ def whiten(  # noqa: PLR0913 - the flags of the command
     The sink token of a language model, to which all others attend, is left out of the mean first.
 
     Args:
-        model: model folder, output of train, hub name, or ``"default"``.
-        texts: files of texts, or texts.
+        model: model folder, output of ``train``, hub name or ``"default"``; see :func:`samesense.load`.
+        texts: text files with one text a line (plain or compressed), or tables with text columns; see
+            :func:`samesense.read` for texts in memory.
         output: folder of the new model.
         dim: number of dimensions to keep, those of the largest variance; by default all with variance.
         columns: columns of tables whose texts count, as in ``"question,answer"``.
@@ -302,19 +305,21 @@ def drift(  # noqa: PLR0913 - the flags of the command
     encoding: str | None = None,
     precision: Precision = "auto",
 ) -> Drift:
-    """Compare two models on the same texts: neighbours, scores, the threshold.
+    """Report what a new model changes: neighbours, scores, the threshold, and the texts that moved most.
 
     Args:
-        old: the model in use; any model with embeddings that :func:`samesense.load` takes.
+        old: the model in use: model folder, output of ``train``, hub name or ``"default"``; see
+            :func:`samesense.load`.
         new: its successor.
-        texts: typical texts, a text file with one text a line (plain or compressed), or a table.
+        texts: typical texts: a text file with one text a line (plain or compressed), a table, or ``"-"`` for lines of
+            standard input; see :func:`samesense.read` for texts in memory.
         pairs: pairs labelled 1 for a yes, 0 for a no, on which the new threshold has the precision of the old one.
-        threshold: threshold of the old model, ``"calibrated"`` for that of its calibration; with pairs, by default
-            that of best F1. Without pairs, the new threshold is the one that as many pairs of neighbours reach.
+        threshold: threshold of the old model, ``"calibrated"`` for that of its calibration; with ``pairs``, by default
+            that of best F1. Without them, the new threshold is the one that as many pairs of neighbours reach.
         top: number of nearest texts to compare.
         queries: number of texts whose neighbours are searched among all, sampled with a fixed seed.
         columns: name of the table's column of texts, if several hold texts.
-        precision: arithmetic; auto is bfloat16 where the processor supports it.
+        precision: arithmetic; ``"auto"`` is bfloat16 where the processor supports it.
 
     Returns:
         Prints as a table; ``drift`` is the share of the nearest texts that changed.
@@ -328,8 +333,7 @@ def drift(  # noqa: PLR0913 - the flags of the command
     old_threshold = None if threshold is None else threshold_of(old, threshold)
     labelled = None if pairs is None else labelled_pairs(pairs)
     check_drift(top, queries, labelled, old_threshold)
+    listed = texts_of(texts, columns)  # before the models are loaded, which takes seconds
     before = load(old, precision=precision)
     after = load(new, precision=precision)
-    return run(
-        before, after, texts_of(texts, columns), top=top, queries=queries, pairs=labelled, threshold=old_threshold
-    )
+    return run(before, after, listed, top=top, queries=queries, pairs=labelled, threshold=old_threshold)

@@ -2,18 +2,8 @@
 
 from __future__ import annotations
 
-from samesense.cli.output import (
-    DEFAULT_FORMAT,
-    Json,
-    LabelOrder,
-    Several,
-    TableFlags,
-    TupleColumns,
-    logger,
-    put,
-    put_json,
-    reads_tables,
-)
+from samesense.cli.command import reads_tables
+from samesense.cli.output import Json, Several, logger, put, put_json
 from samesense.data.tuples.paraphrase import PARAPHRASER, AugmentName
 
 
@@ -27,9 +17,8 @@ def augment(
     paraphraser: str = PARAPHRASER,
     show: int = 5,
     seed: int = 42,
-    columns: TupleColumns = None,
-    reading: TableFlags = DEFAULT_FORMAT,
-    label_order: LabelOrder = None,
+    columns: str | None = None,
+    label_order: str | None = None,
     json: Json = False,
 ) -> None:
     """Show what an augmentation makes of the positives of your data, before training with it.
@@ -43,6 +32,8 @@ def augment(
         paraphraser: folder or hub name of a sequence-to-sequence model.
         show: number of positives to show.
         seed: seed of the choice; use that of the training.
+        columns: anchor,positive or anchor,positive,negative or premise,hypothesis,label by name.
+        label_order: names of the labels 0, 1, 2 of NLI data, as in entailment,neutral,contradiction.
         json: print one JSON object an example.
     """
     from samesense.data.tuples.augment import examples

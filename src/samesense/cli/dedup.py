@@ -4,23 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Any
 
-from cyclopts import Parameter
-
-from samesense.cli.output import (
-    DEFAULT_FORMAT,
-    DropTexts,
-    Json,
-    PrecisionFlag,
-    TableFlags,
-    TextColumns,
-    Threshold,
-    logger,
-    put_json,
-    reads_tables,
-)
-from samesense.encoder.windows import Chunk
+from samesense.api import duplicates
+from samesense.cli.command import command_of
+from samesense.cli.output import DropTexts, FileOrInput, FileOrOutput, Json, logger, put_json
 from samesense.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -31,57 +19,27 @@ if TYPE_CHECKING:
     RowsOf = Callable[[Iterator[Cells], SourceTexts, Deduplicated, Sequence[str]], Iterator[Cells]]
 
 
-@reads_tables
+@command_of(duplicates.dedup)
 def dedup(
-    source: Annotated[str, Parameter(allow_leading_hyphen=True)],
+    source: FileOrInput,
     /,
     *,
-    output: Annotated[str, Parameter(name=["--output", "-o"], allow_leading_hyphen=True)] = "-",
+    output: FileOrOutput = "-",
     removed: str | None = None,
     groups: str | None = None,
-    model: str = "default",
-    threshold: Annotated[Threshold | None, Parameter(allow_leading_hyphen=True)] = None,
-    min_precision: float | None = None,
-    pairs: str | None = None,
-    by: Literal["representative", "linked"] = "representative",
-    keep: Literal["first", "longest", "central"] = "first",
-    search: Literal["auto", "exact", "approximate"] = "auto",
-    work: Path | None = None,
-    chunk: Chunk | None = None,
-    columns: TextColumns = None,
-    reading: TableFlags = DEFAULT_FORMAT,
     drop_bad_rows: DropTexts = False,
-    precision: PrecisionFlag = "auto",
     json: Json = False,
+    **options: Any,
 ) -> None:
-    """Find rows with near-duplicate texts, and keep one of each.
-
-    samesense dedup questions.csv --output kept.csv --removed removed.csv
+    """samesense dedup questions.csv --output kept.csv --removed removed.csv
 
     Args:
-        source: text file with one text a line (plain or compressed), a table (TSV, CSV, JSON lines, Parquet), or - for
-            lines of standard input.
         output: file for the rows that are kept, with all their columns: .txt, .tsv, .csv, .jsonl or .parquet; - is
             standard output.
         removed: file for the other rows, each with the number and the text of the row that is kept, and their cosine.
         groups: file for the rows of groups of two or more, the largest group first.
-        model: model folder, output of train, hub name, or default.
-        threshold: lowest cosine of near-duplicates, from -1 to 1, or calibrated for that of the model's calibration
-            [0.9].
-        min_precision: instead of a threshold, the one from the calibration, or from --pairs, with the highest recall at
-            this precision, such as 0.95.
-        pairs: a few labelled pairs, 1 for the same and 0 for not, on which the threshold of best F1 is chosen.
-        by: representative keeps a text unless it is close to one that is kept; linked keeps one text of each connected
-            group of pairs, so that the ends of a chain need not be close.
-        keep: which text of a group is kept: the first, the longest, or (central) the one that is close to most rows.
-        search: compare all pairs (exact), or each text with its near ones only (approximate); auto is approximate above
-            50000 different texts.
-        work: folder that caches vectors and neighbours, for other thresholds of the same texts.
-        chunk: split texts longer than the model's maximum length into windows, and take the mean of their vectors, or
-            the max of each dimension [the rest is ignored, and texts that differ there are not the same].
         json: print the counts as a JSON object; the rows go to files.
     """
-    import samesense
     from samesense.data.texts import read_usable
     from samesense.execution.unread import name_rows
     from samesense.inference.names import place_of
@@ -92,22 +50,10 @@ def dedup(
             "With `json` standard output has the counts; name a file for the rows that are kept: `output`."
         )
     outputs = [(name, format_of(name, source)) for name in (output, removed, groups) if name is not None]
-    check_outputs([name for name, _ in outputs], [source, place_of(model), pairs])
-    read = read_usable(source, columns, drop_bad_rows=drop_bad_rows)
+    check_outputs([name for name, _ in outputs], [source, place_of(options["model"]), options["pairs"]])
+    read = read_usable(source, options.pop("columns"), drop_bad_rows=drop_bad_rows)
     name_rows(read.texts, read.indices)
-    deduplicated = samesense.dedup(
-        read.texts,
-        model=model,
-        threshold=threshold,
-        min_precision=min_precision,
-        pairs=pairs,
-        by=by,
-        keep=keep,
-        search=search,
-        work=work,
-        chunk=chunk,
-        precision=precision,
-    )
+    deduplicated = duplicates.dedup(read.texts, **options)
     contents: list[tuple[RowsOf, tuple[str, ...]]] = [(_kept_rows, ())]
     if removed is not None:
         contents.append((_removed_rows, REMOVED))

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 
-from samesense.cli.output import (
-    DEFAULT_FORMAT,
-    DropTexts,
-    Flag,
-    PrecisionFlag,
-    TableFlags,
-    TextColumns,
-    logger,
-    reads_tables,
-)
+from samesense.api import use
+from samesense.choices import Chunk
+from samesense.cli.command import command_of
+from samesense.cli.output import DropTexts, logger
 from samesense.data.rows.sources import Name
 from samesense.encoder.vectors.quantize import VectorType
-from samesense.encoder.windows import Chunk
 from samesense.errors import ConfigError
-from samesense.inference.models.backends import BackendOption
 from samesense.types import TaskName
 
 if TYPE_CHECKING:
@@ -32,106 +24,60 @@ if TYPE_CHECKING:
 _SHARDS = Group("Many files by many workers", sort_key=1)
 
 
-@reads_tables
+@command_of(use.encode, without=("source",))
 def encode(
     model: str,
     sources: Annotated[list[Name] | None, Parameter(allow_leading_hyphen=True, negative="")] = None,
     /,
     *,
     output: Annotated[str, Parameter(allow_leading_hyphen=True)] = "-",
-    format: Annotated[Literal["npy", "parquet", "jsonl"] | None, Parameter(help="npy, parquet or jsonl")] = None,  # noqa: A002
-    normalize: Annotated[bool, Parameter(negative="", help="scale every vector to unit length")] = False,
-    columns: TextColumns = None,
-    reading: TableFlags = DEFAULT_FORMAT,
-    drop_bad_rows: DropTexts = False,
+    format: Literal["npy", "parquet", "jsonl"] | None = None,  # noqa: A002 - the name of the flag
     keep: str | None = None,
     vectors: VectorType = "float32",
-    chunk: Chunk | None = None,
-    backend: BackendOption = "auto",
-    precision: PrecisionFlag = "auto",
-    deterministic: Flag = False,
     device: str | None = None,
-    dim: int | None = None,
-    prompt: str | None = None,
-    task: TaskName | None = None,
     shard_size: Annotated[int | None, Parameter(group=_SHARDS)] = None,
     workers: Annotated[int | None, Parameter(group=_SHARDS)] = None,
     executor: Annotated[Literal["embedded", "ray"] | None, Parameter(group=_SHARDS)] = None,
     address: Annotated[str | None, Parameter(group=_SHARDS)] = None,
+    drop_bad_rows: DropTexts = False,
+    **options: Any,
 ) -> None:
-    """Turn lines of text, or rows of tables, into vectors, one each, in order.
-
-    samesense encode default sentences.txt --output vectors.npy
+    """samesense encode default sentences.txt --output vectors.npy
 
     Args:
-        model: model folder, output of train, export, hub name, or default.
         sources: text files with one text a line (plain or compressed), tables (TSV, CSV, JSON lines, Parquet), patterns
             of their names in quotes, URLs such as s3://bucket/texts.parquet; or - for lines of standard input [-].
         output: .npy, .parquet or .jsonl file, or - for JSON lines on standard output; with --shard-size, a folder; or
             the URL of either.
         format: format of the output; by default that of its suffix, npy for shards.
-        normalize: scale every vector to unit length.
         keep: columns of tables that Parquet and JSON lines have beside text and embedding, as in id,title, or all [id,
             if there is one].
         vectors: how vectors are stored in npy and Parquet: 4, 2 or 1 byte per dimension, or one bit.
-        chunk: split texts longer than the model's maximum length into windows, and take the mean of their vectors, or
-            the max of each dimension [the model ignores the rest of a text].
-        backend: auto, torch, onnx or onnx-int8, the last two for exported folders; auto measures which is fastest on
-            this machine, for one output file with 5000 texts or more.
-        precision: arithmetic of torch; auto is bfloat16 where the processor supports it.
-        deterministic: the bits of a vector depend on its text alone, not on the batch; slower.
         device: torch device, as in cuda, on a Ray cluster one for each worker [a GPU, if there is one, for one file;
             cpu for shards, whose bytes are then the same on every machine].
-        dim: keep the first DIM dimensions of each vector, at unit length: for a model trained with --matryoshka.
-        prompt: prefix of every text: one of the model's prompts by name, a text, or a template
-            with {text} in it [the model's default].
-        task: query or document, for models with different routes or prompts for them.
         shard_size: texts per file. The output is then a folder of npy or Parquet files, made by workers of one thread
             each; the same command resumes a job that was stopped.
         workers: processes on this machine [one per processor; one on a GPU].
         executor: embedded, processes on this machine [default], or ray, a Ray cluster.
         address: of a running Ray cluster, auto or HOST:PORT [started on this machine].
     """
-    model_options: dict[str, Any] = {
-        "backend": backend,
-        "precision": precision,
-        "deterministic": deterministic,
-        "prompt": prompt,
-    }
-    output_options: dict[str, Any] = {
-        "columns": columns,
-        "keep": keep,
-        "vectors": vectors,
-        "chunk": chunk,
-        "normalize": normalize,
-        "task": task,
-    }
+    dim = options.pop("dim")
     model = model if dim is None else f"{model}+dim:{dim}"
     names = sources or [Name("-")]
+    options |= {"keep": keep, "vectors": vectors}
     if shard_size is None:
         _check_no_shards(workers=workers, executor=executor, address=address)
-        _one_file(
-            model,
-            names,
-            output,
-            format,
-            model_options | {"device": device},
-            drop_bad_rows=drop_bad_rows,
-            **output_options,
-        )
-    else:
-        if drop_bad_rows:
-            raise ConfigError(
-                "--drop-bad-rows is for one output; received it with --shard-size. Leave one of them out."
-            )
-        settings = {
-            **model_options,
-            **output_options,
-            "shard_size": shard_size,
-            "format": _shard_format(output, format),
-        }
-        settings |= {"device": device or "cpu"}
-        _shards(model, names, output, settings, _executor(workers, executor, address, settings["device"]))
+        _one_file(model, names, output, format, drop_bad_rows=drop_bad_rows, device=device, **options)
+        return
+    if drop_bad_rows:
+        raise ConfigError("--drop-bad-rows is for one output; received it with --shard-size. Leave one of them out.")
+    settings = {
+        **options,
+        "shard_size": shard_size,
+        "format": _shard_format(output, format),
+        "device": device or "cpu",
+    }
+    _shards(model, names, output, settings, _executor(workers, executor, address, settings["device"]))
 
 
 def _one_file(
@@ -139,7 +85,6 @@ def _one_file(
     sources: Sequence[str],
     output: str,
     requested_format: Any,
-    model_options: Mapping[str, Any],
     *,
     columns: str | None,
     drop_bad_rows: bool,
@@ -148,6 +93,7 @@ def _one_file(
     chunk: Chunk | None,
     normalize: bool,
     task: TaskName | None,
+    **model_options: Any,
 ) -> None:
     from samesense.encoder.vectors.quantize import Quantizer
     from samesense.inference.columns import expand_patterns, read_texts_with_columns

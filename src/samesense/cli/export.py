@@ -2,59 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from samesense.cli.output import (
-    DEFAULT_FORMAT,
-    DEFAULT_PAIRS,
-    Flag,
-    Json,
-    Output,
-    PairFlags,
-    TableFlags,
-    logger,
-    put,
-    put_json,
-    reads_tables,
-)
+from samesense.api import publish
+from samesense.cli.command import command_of
+from samesense.cli.output import Json, Output, logger, put, put_json
 
 if TYPE_CHECKING:
     from samesense.inference.onnx.format import Description
 
 
-@reads_tables
-def export(
-    model: str,
-    /,
-    *,
-    output: Output,
-    int8: Flag = False,
-    data: str | None = None,
-    weights: bool = True,
-    pair_options: PairFlags = DEFAULT_PAIRS,
-    reading: TableFlags = DEFAULT_FORMAT,
-    overwrite: Flag = False,
-    json: Json = False,
-) -> None:
-    """Write a model as a folder that runs without torch, in float32 and int8, and check it against torch.
-
-    samesense export runs/first --output models/first-onnx --int8 --data dev.tsv
+@command_of(publish.export)
+def export(model: str, /, *, output: Output, json: Json = False, **options: Any) -> None:
+    """samesense export runs/first --output models/first-onnx --int8 --data dev.tsv
 
     Args:
-        model: model folder, output of train, hub name, or default.
-        output: folder to write, which is also an ordinary model folder.
-        int8: also write a graph with 8-bit weights.
-        data: labelled pairs on which the drift of Spearman is measured, 500 or more for a valid check; the model's
-            calibration is fitted again on them. Without them it is copied.
-        weights: keep the torch weights in the folder, so that sentence-transformers can load it.
-        overwrite: replace what is in the output folder.
         json: print JSON lines.
     """
-    import samesense
-
-    description = samesense.export(
-        model, output=output, int8=int8, data=data, weights=weights, **vars(pair_options), overwrite=overwrite
-    )
+    description = publish.export(model, output=output, **options)
     if json:
         put_json([description.model_dump(mode="json")])
     else:

@@ -43,6 +43,11 @@ def flags(
     return create_model("Flags", __config__=config, __validators__={"one_line": one_line}, **fields)
 
 
+def given_settings(settings: BaseModel | None) -> dict[str, Any]:
+    """Return the settings that were given as flags."""
+    return {} if settings is None else settings.model_dump(exclude_none=True)
+
+
 def _flag(name: str, settings: Mapping[str, type[BaseModel]], *, show: bool) -> Any:
     fields = {method: model.model_fields[name] for method, model in settings.items() if name in model.model_fields}
     annotation = _joined([AS_WORDS.get(field.annotation, field.annotation) for field in fields.values()])

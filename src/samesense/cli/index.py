@@ -8,101 +8,58 @@ from __future__ import annotations
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
-from samesense.cli.output import (
-    DEFAULT_FORMAT,
-    DropTexts,
-    Flag,
-    Json,
-    PrecisionFlag,
-    TableFlags,
-    TextColumns,
-    logger,
-    put,
-    put_json,
-    put_row,
-    reads_tables,
-)
+from samesense.api import index as api
+from samesense.cli.command import command_of, reads_tables
+from samesense.cli.output import DropTexts, Flag, Json, Text, logger, put, put_json, put_row
 from samesense.errors import ConfigError
 from samesense.execution.progress import Laps, progress_bar, time_summary
 from samesense.inference.stores.copy import StoreName
+from samesense.types import Precision
 
 if TYPE_CHECKING:
     from samesense.inference.collection.collection import Collection, Found
     from samesense.inference.collection.embedder import Embedder
 
 
+Folder = Annotated[Path, Parameter(help="the collection.")]
 Sources = Annotated[list[str], Parameter(negative="")]
-Documents = Annotated[
-    bool | None, Parameter(negative="", help="split .txt files into passages too, rather than read one text a line")
+MovedModel = Annotated[str | None, Parameter(help="where the collection's model is now, if it has moved.")]
+DescriptionJson = Annotated[
+    bool, Parameter(name="--json", negative="", help="print the description of the collection as JSON.")
 ]
-ChunkSize = Annotated[int | None, Parameter(help="maximum tokens of a passage; by default 128")]
-ChunkOverlap = Annotated[int | None, Parameter(help="tokens that neighbouring passages share; by default 32")]
-Strict = Annotated[bool, Parameter(negative="", help="refuse a document that cannot be read, rather than skip it")]
 
 index = App(name="index", help=__doc__, help_format="plaintext")
 
 
 @index.command
-@reads_tables
+@command_of(api.build_index)
 def build(
     folder: Path,
     sources: Sources,
     /,
     *,
-    model: str = "default",
-    columns: TextColumns = None,
-    documents: Documents = None,
-    chunk_size: ChunkSize = None,
-    chunk_overlap: ChunkOverlap = None,
-    strict: Strict = False,
-    reading: TableFlags = DEFAULT_FORMAT,
-    drop_bad_rows: DropTexts = False,
-    vectors: Literal["float32", "float16"] = "float32",
-    approximate: Literal["auto", "always", "never"] = "auto",
-    precision: PrecisionFlag = "auto",
-    overwrite: Flag = False,
-    json: Json = False,
+    json: DescriptionJson = False,
+    **options: Any,
 ) -> None:
-    """Build a collection from a folder of documents, or from a file of texts.
-
-    samesense index build my.index docs/
-
-    Args:
-        folder: folder of the new collection.
-        sources: folders, patterns or files of documents (.txt, .md, .html, .pdf, .docx), cut into passages; or one
-            file of rows: text with one text a line, TSV, CSV, JSON lines, Parquet, where a column id gives ids and
-            other columns become metadata.
-        model: model folder, output of train, hub name, or default; queries are encoded with it too.
-        vectors: how vectors are stored; float16 halves the size.
-        approximate: an approximate index: auto from 200,000 texts on if usearch is installed, always, or never.
-        overwrite: replace an existing collection, once the new one is complete.
-        json: print the description of the collection as JSON.
-    """
+    """samesense index build my.index docs/"""
     from samesense.inference.collection.build import prepare
 
     laps = Laps()
-    prepared = prepare(
-        sources,
-        columns=columns,
-        documents=documents,
-        chunk_size=chunk_size,
-        chunk_overlap=chunk_overlap,
-        strict=strict,
-        drop_bad_rows=drop_bad_rows,
-    )
-    embedder = _embedder(model, precision)
+    reading = ("columns", "documents", "chunk_size", "chunk_overlap", "strict", "drop_bad_rows")
+    prepared = prepare(sources, **{name: options[name] for name in reading})
+    embedder = _embedder(options["model"], options["precision"])
     laps.count("loading")
     with progress_bar("index", "text") as bar:
         collection = prepared.build(
             folder,
             embedder,
-            dtype=vectors,
-            approximate=approximate,
-            overwrite=overwrite,
+            dtype=options["vectors"],
+            approximate=options["approximate"],
+            overwrite=options["overwrite"],
             on_progress=bar.update,
         )
     laps.count("building")
@@ -114,27 +71,24 @@ def build(
 @index.command
 @reads_tables
 def add(
-    folder: Path,
+    folder: Folder,
     sources: Sources,
     /,
     *,
-    model: str | None = None,
-    columns: TextColumns = None,
-    documents: Documents = None,
-    strict: Strict = False,
-    reading: TableFlags = DEFAULT_FORMAT,
+    model: MovedModel = None,
+    columns: str | None = None,
+    documents: Flag | None = None,
+    strict: Flag = False,
     drop_bad_rows: DropTexts = False,
     upsert: Flag = False,
-    json: Json = False,
+    json: DescriptionJson = False,
 ) -> None:
     """Add the texts of a file, or documents, all or none.
 
     Args:
-        folder: the collection.
         sources: as for build; update keeps added documents up to date too.
-        model: where the collection's model is now, if it has moved.
+        columns, documents, strict, drop_bad_rows: as for build.
         upsert: replace texts whose ids exist.
-        json: print the description of the collection as JSON.
     """
     from samesense.inference.collection.build import prepare
 
@@ -151,22 +105,11 @@ def add(
 
 @index.command
 @reads_tables
+@command_of(api.Index.update)
 def update(
-    folder: Path,
-    /,
-    *,
-    model: str | None = None,
-    strict: Strict = False,
-    reading: TableFlags = DEFAULT_FORMAT,
-    json: Json = False,
+    folder: Folder, /, *, model: MovedModel = None, strict: Flag = False, json: DescriptionJson = False, **_: Any
 ) -> None:
-    """Bring a collection of documents up to date with its files: only new and changed ones are encoded.
-
-    Args:
-        folder: the collection, which stores where its documents are and how they are split.
-        model: where the collection's model is now, if it has moved.
-        json: print the description of the collection as JSON.
-    """
+    """samesense index update my.index"""
     from samesense.inference.collection.documents import update_from_documents
 
     collection = _open(folder)
@@ -180,20 +123,18 @@ def update(
 
 @index.command
 def delete(
-    folder: Path,
+    folder: Folder,
     ids: Annotated[list[int] | None, Parameter(negative="")] = None,
     /,
     *,
     where: str | None = None,
-    json: Json = False,
+    json: DescriptionJson = False,
 ) -> None:
     """Delete texts by their ids, or by metadata.
 
     Args:
-        folder: the collection.
         ids: numbers of the texts, as query shows them.
         where: which texts, by their metadata, as in: "topic = 'sport' AND year < 2020"
-        json: print the description of the collection as JSON.
     """
     collection = _open(folder)
     logger.info(f"{collection.delete(ids or (), where=where)} texts deleted")
@@ -201,35 +142,17 @@ def delete(
 
 
 @index.command
-def query(
-    folder: Path,
-    text: Annotated[str, Parameter(allow_leading_hyphen=True)],
-    /,
-    *,
-    top: int = 10,
-    where: str | None = None,
-    hybrid: Flag = False,
-    words: Flag = False,
-    exact: Flag = False,
-    model: str | None = None,
-    json: Json = False,
-) -> None:
-    """Find the texts nearest in meaning, or by their words, or by both.
+@command_of(api.Index.query)
+def query(folder: Folder, text: Text, /, *, model: MovedModel = None, json: Json = False, **options: Any) -> None:
+    """samesense index query my.index "How do I get home?"
 
     Args:
-        folder: the collection.
         text: the query, or - for one query a line of standard input.
-        top: number of texts to return.
-        where: which texts, by their metadata, as in: "topic = 'sport' AND year >= 2020"; also IN, LIKE, IS NULL, OR,
-            NOT and parentheses.
-        hybrid: merge the nearest texts and those with the same words, by reciprocal ranks.
-        words: find texts by their words alone, without the model (BM25).
-        exact: compare with every text even if there is an approximate index.
-        model: where the collection's model is now, if it has moved.
         json: print JSON lines with query, id, score, text and metadata.
     """
     from samesense.data.texts import read_texts
 
+    top, where, words, hybrid = (options[name] for name in ("top", "where", "words", "hybrid"))
     if hybrid and words:
         raise ConfigError("A query is by `words` alone, or `hybrid`; received both.")
     collection = _open(folder)
@@ -242,7 +165,7 @@ def query(
         collection.check(texts, top=top, where=where)
         built = collection.stored()
         embedder = open_for_queries(model or built.model, built, texts)
-        answers = collection.query(texts, embedder, top=top, where=where, exact=exact, hybrid=hybrid)
+        answers = collection.query(texts, embedder, top=top, where=where, exact=options["exact"], hybrid=hybrid)
     for question, answer in zip(texts, answers, strict=True):
         if not answer:
             logger.info(_nothing_found(question, words, where))
@@ -255,26 +178,20 @@ def query(
 
 
 @index.command
-def compact(folder: Path, /, *, json: Json = False) -> None:
-    """Free the space of deleted texts, and rebuild the approximate index.
-
-    Args:
-        folder: the collection.
-        json: print the description of the collection as JSON.
-    """
+def compact(folder: Folder, /, *, json: DescriptionJson = False) -> None:
+    """Free the space of deleted texts, and rebuild the approximate index."""
     collection = _open(folder)
     collection.compact()
     _tell(collection, json)
 
 
 @index.command
-def migrate(folder: Path, /, *, model: str, precision: PrecisionFlag = "auto", json: Json = False) -> None:
+def migrate(folder: Folder, /, *, model: str, precision: Precision = "auto", json: DescriptionJson = False) -> None:
     """Re-encode every text with another model; queries use the old one until the new vectors are complete.
 
     Args:
-        folder: the collection.
         model: the new model.
-        json: print the description of the collection as JSON.
+        precision: arithmetic; auto is bfloat16 where the processor supports it.
     """
     from samesense.inference.collection.migrate import migrate as migrate_collection
 
@@ -288,7 +205,7 @@ def migrate(folder: Path, /, *, model: str, precision: PrecisionFlag = "auto", j
 
 @index.command
 def export(
-    folder: Path,
+    folder: Folder,
     /,
     *,
     to: StoreName,
@@ -299,7 +216,6 @@ def export(
     """Copy a collection into another store: texts, metadata, vectors, and the name of their model.
 
     Args:
-        folder: the collection.
         to: parquet, lancedb, qdrant or pgvector.
         output: a Parquet file; a folder or address of LanceDB or Qdrant; the address of a Postgres database, as in
             postgresql://me@host/news
@@ -314,13 +230,11 @@ def export(
 
 
 @index.command
-def info(folder: Path, /, *, check: Flag = False, model: str | None = None, json: Json = False) -> None:
+def info(folder: Folder, /, *, check: Flag = False, model: MovedModel = None, json: Json = False) -> None:
     """Describe a collection: texts, model, vectors, and the recall of its approximate index.
 
     Args:
-        folder: the collection.
         check: encode a few of its texts again, and fail if their vectors have changed.
-        model: where the collection's model is now, if it has moved.
         json: print it as JSON.
     """
     from samesense.inference.collection.migrate import check_vectors

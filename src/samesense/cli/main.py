@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,7 @@ from typing import Any
 
 from cyclopts import App, CycloptsError, Group, Parameter, Token, convert
 
-from samesense import __version__
+from samesense import _HOME_OF, __version__
 from samesense.cli.colour import painted
 from samesense.cli.output import as_flags, show_messages
 from samesense.cli.streams import drop_output, flush_output, output_is_broken, replace_closed_streams
@@ -46,14 +46,6 @@ def _convert_word(kind: Any, word: str) -> Any:
     return kind(word) if kind in (int, float) else convert(kind, [word])
 
 
-app = App(
-    name="samesense",
-    version=__version__,
-    help=HELP,
-    help_format="plaintext",
-    default_parameter=Parameter(converter=convert_strictly),
-    suppress_keyboard_interrupt=False,  # main says how to go on
-)
 GROUPS = {
     "Train": ("quickstart", "train", "pretrain", "distil", "whiten", "origin", "harvest"),
     "Evaluate": ("evaluate", "compare", "calibrate", "drift", "sweep", "race"),
@@ -90,29 +82,46 @@ START_OVER = "Nothing half-written is left: give the same command again."
 """How to continue after Ctrl-C, where a command does not say it better."""
 
 
-def help_of(command: str) -> str:
-    """Return the description and example of a command: its docstring up to the arguments.
+def make_app(*, overview: bool = False) -> App:
+    """Return the program; for an overview of its commands, with their summaries.
 
-    The file is parsed rather than imported, which would double the time of ``samesense --help``.
+    A command is imported when it runs.
+    """
+    program = App(
+        name="samesense",
+        version=__version__,
+        help=HELP,
+        help_format="plaintext",
+        default_parameter=Parameter(converter=convert_strictly),
+        suppress_keyboard_interrupt=False,  # main says how to go on
+    )
+    program.register_install_completion_command(
+        help="Complete commands and flags in this shell (bash, zsh, fish).", group="Shell"
+    )
+    for order, (title, names) in enumerate(GROUPS.items()):
+        group = Group(title, sort_key=order)
+        for name in names:
+            module = name.replace("-", "_")
+            summary = summary_of(name) if overview else None
+            path = f"samesense.cli.{module}:{module}"
+            program.command(path, name=name, help=summary, group=group, sort_key=order)
+    return program
+
+
+def summary_of(command: str) -> str:
+    """Return the first paragraph of the docstring of a command's function, or of its module where it has none.
+
+    It is found in the source, since an import of all modules would double the time of ``samesense --help``.
     """
     name = command.replace("-", "_")
-    module = ast.parse(Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8"))
-    functions = [node for node in module.body if isinstance(node, ast.FunctionDef) and node.name == name]
-    text = ast.get_docstring(functions[0] if functions else module) or ""
-    return text.partition("\n\nArgs:")[0]
+    module = _HOME_OF.get(name, f"samesense.cli.{name}").removeprefix("samesense.").replace(".", "/")
+    source = Path(__file__).parents[1].joinpath(f"{module}.py").read_text(encoding="utf-8")
+    function = re.search(rf"^def {name}\(", source, re.MULTILINE)
+    docstring = source[function.start() if function else 0 :].partition('"""')[2]
+    return " ".join(docstring.partition('"""')[0].partition("\n\n")[0].split())
 
 
-app.register_install_completion_command(
-    help="Complete commands and flags in this shell (bash, zsh, fish).", group="Shell"
-)
-
-for _order, (_title, _names) in enumerate(GROUPS.items()):
-    _group = Group(_title, sort_key=_order)
-    for _name in _names:
-        _module = _name.replace("-", "_")
-        app.command(
-            f"samesense.cli.{_module}:{_module}", name=_name, help=help_of(_name), group=_group, sort_key=_order
-        )
+app = make_app()
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -150,7 +159,9 @@ def _run(arguments: list[str]) -> None:
     with needs_torch(), _show_running(arguments), counted(arguments[0] if arguments else ""):
         try:
             if not _print_method_help(arguments):
-                app(arguments, exit_on_error=False, print_error=False)
+                overview = not arguments or arguments[0].startswith("-")
+                program = make_app(overview=True) if overview else app
+                program(arguments, exit_on_error=False, print_error=False)
         except SystemExit:
             flush_output()
             raise

@@ -3,26 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Any
 
-from cyclopts import Parameter
-
+from samesense.api import duplicates
+from samesense.cli.command import command_of
 from samesense.cli.dedup import check_outputs
-from samesense.cli.output import (
-    DEFAULT_FORMAT,
-    DropTexts,
-    Flag,
-    Json,
-    PrecisionFlag,
-    TableFlags,
-    TextColumns,
-    Threshold,
-    logger,
-    put_json,
-    reads_tables,
-)
-from samesense.encoder.windows import Chunk
+from samesense.cli.output import DropTexts, FileOrInput, FileOrOutput, Json, logger, put_json
 from samesense.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -30,56 +16,26 @@ if TYPE_CHECKING:
     from samesense.inference.tables import Cells
 
 
-@reads_tables
+@command_of(duplicates.match)
 def match(
-    source: Annotated[str, Parameter(allow_leading_hyphen=True)],
-    target: Annotated[str, Parameter(allow_leading_hyphen=True)],
+    source: FileOrInput,
+    target: FileOrInput,
     /,
     *,
-    output: Annotated[str, Parameter(name=["--output", "-o"], allow_leading_hyphen=True)] = "-",
+    output: FileOrOutput = "-",
     unmatched: str | None = None,
-    model: str = "default",
-    threshold: Annotated[Threshold | None, Parameter(allow_leading_hyphen=True)] = None,
-    min_precision: float | None = None,
-    pairs: str | None = None,
-    top: int = 1,
-    one_to_one: Flag = False,
-    search: Literal["auto", "exact", "approximate"] = "auto",
-    work: Path | None = None,
-    chunk: Chunk | None = None,
-    columns: TextColumns = None,
-    reading: TableFlags = DEFAULT_FORMAT,
-    target_columns: Annotated[str | None, Parameter(help="the same of the second file")] = None,
     drop_bad_rows: DropTexts = False,
-    precision: PrecisionFlag = "auto",
     json: Json = False,
+    **options: Any,
 ) -> None:
-    """Find for each row of one file the row of another with the same meaning.
-
-    samesense match names.csv catalogue.csv --output pairs.csv
+    """samesense match names.csv catalogue.csv --output pairs.csv
 
     Args:
-        source: text file with one text a line (plain or compressed), a table (TSV, CSV, JSON lines, Parquet), or - for
-            lines of standard input.
-        target: likewise, the file to search for matches.
         output: file for the matches, each with all columns of both rows, their numbers and the cosine: .tsv, .csv,
             .jsonl or .parquet; - is standard output, as TSV.
         unmatched: file for the rows of the first file that have no match.
-        model: model folder, output of train, hub name, or default.
-        threshold: lowest cosine of a match, from -1 to 1, or calibrated for that of the model's calibration [0.9].
-        min_precision: instead of a threshold, the one from the calibration, or from --pairs, with the highest recall at
-            this precision, such as 0.95.
-        pairs: a few labelled pairs, 1 for the same and 0 for not, on which the threshold of best F1 is chosen.
-        top: most matches of a row.
-        one_to_one: match no row of the second file twice: the closest two rows first, then the closest of the rest.
-        search: compare all pairs (exact), or each text with its near ones only (approximate); auto is approximate above
-            50000 different texts in the second file.
-        work: folder that caches vectors and neighbours, for other thresholds of the same texts.
-        chunk: split texts longer than the model's maximum length into windows, and take the mean of their vectors, or
-            the max of each dimension [the rest is ignored, and texts that differ there are not the same].
         json: print the counts as a JSON object; the rows go to files.
     """
-    import samesense
     from samesense.data.texts import read_usable
     from samesense.execution.unread import name_rows
     from samesense.inference.names import place_of
@@ -94,24 +50,11 @@ def match(
         raise ConfigError("Standard input can be one of the two files; received it twice. Name a file.")
     unmatched_form = None if unmatched is None else format_of(unmatched, source)
     outputs = [output] if unmatched is None else [output, unmatched]
-    check_outputs(outputs, [source, target, place_of(model), pairs])
-    sources = read_usable(source, columns, drop_bad_rows=drop_bad_rows)
+    check_outputs(outputs, [source, target, place_of(options["model"]), options["pairs"]])
+    sources = read_usable(source, options.pop("columns"), drop_bad_rows=drop_bad_rows)
     name_rows(sources.texts, sources.indices)
-    targets = read_usable(target, target_columns, drop_bad_rows=drop_bad_rows)
-    matched = samesense.match(
-        sources.texts,
-        targets.texts,
-        model=model,
-        threshold=threshold,
-        min_precision=min_precision,
-        pairs=pairs,
-        top=top,
-        one_to_one=one_to_one,
-        search=search,
-        work=work,
-        chunk=chunk,
-        precision=precision,
-    )
+    targets = read_usable(target, options.pop("target_columns"), drop_bad_rows=drop_bad_rows)
+    matched = duplicates.match(sources.texts, targets.texts, **options)
     # columns of the second file and of the match are renamed where a name is taken
     target_names = behind(sources.names, targets.names)
     added_columns = behind([*sources.names, *target_names.values()], MATCHED)

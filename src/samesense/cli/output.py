@@ -1,4 +1,4 @@
-"""Output of every command: data on standard output, messages on standard error. And the flags that commands share."""
+"""Output of every command: data on standard output, messages on standard error; and types of flags."""
 
 from __future__ import annotations
 
@@ -6,105 +6,31 @@ import json
 import logging
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, Literal, ParamSpec
+from typing import Annotated, Any
 
-from cyclopts import Group, Parameter
+from cyclopts import Parameter
 
 from samesense.cli.colour import painted
 from samesense.data.rows.sources import Name
-from samesense.data.rows.text import Header, Quoting, TableOptions, table_options, without_breaks
+from samesense.data.rows.text import without_breaks
 from samesense.errors import ConfigError
 from samesense.execution.progress import note_message
 from samesense.execution.ranks import is_main
 from samesense.execution.unread import current
-from samesense.types import Precision
 
-Columns = Annotated[
-    str | None, Parameter(help="text and label columns by name, as in: question1,question2,is_duplicate")
-]
-TextColumns = Annotated[
-    str | None, Parameter(name="--columns", help="column of a table whose texts are read, if several hold texts")
-]
-ManyTextColumns = Annotated[
-    str | None, Parameter(name="--columns", help="columns of tables whose texts are read, as in: question,answer")
-]
-TupleColumns = Annotated[
-    str | None,
-    Parameter(name="--columns", help="anchor,positive or anchor,positive,negative or premise,hypothesis,label by name"),
-]
-LabelOrder = Annotated[
-    str | None, Parameter(help="names of the labels 0, 1, 2 of NLI data, as in: entailment,neutral,contradiction")
-]
-LabelRange = Annotated[tuple[float, float] | None, Parameter(help="lowest and highest label of the scale, as in: 0 5")]
-DropBadRows = Annotated[bool, Parameter(negative="", help="leave out rows that break a rule, and say how many")]
-DropTexts = Annotated[bool, Parameter(negative="", help="leave out rows without a text, and say which")]
+DropTexts = Annotated[bool, Parameter(negative="", help="leave out rows without a text, and log which.")]
 Json = Annotated[bool, Parameter(name="--json", negative="")]
 Flag = Annotated[bool, Parameter(negative="")]
 Several = Annotated[list[Name], Parameter(consume_multiple=True, negative="")]
 Output = Annotated[Path, Parameter(name=["--output", "-o"])]
-Threshold = float | Literal["calibrated"]
-PrecisionFlag = Annotated[Precision, Parameter(help="arithmetic; auto is bfloat16 where the processor supports it")]
-
-
-_TABLES = Group("How .tsv, .csv and text files are read")
+FileOrOutput = Annotated[str, Parameter(name=["--output", "-o"], allow_leading_hyphen=True)]
+FileOrInput = Annotated[str, Parameter(allow_leading_hyphen=True)]
+Text = Annotated[str, Parameter(allow_leading_hyphen=True)]
 
 logger = logging.getLogger("samesense.cli")
-
-
-@dataclass(frozen=True)
-class PairOptions:
-    """How labelled pairs are read: flags that commands share."""
-
-    columns: Columns = None
-    label_order: LabelOrder = None
-    label_range: LabelRange = None
-    drop_bad_rows: DropBadRows = False
-
-
-@dataclass(frozen=True)
-class TableFormat:
-    """How text files and tables are read: flags that commands share."""
-
-    quoting: Annotated[
-        Quoting | None,
-        Parameter(group=_TABLES, help="what a double quote is"),
-    ] = None
-    delimiter: Annotated[
-        str | None,
-        Parameter(
-            group=_TABLES,
-            allow_leading_hyphen=True,
-            help="between fields: a character, or tab, comma, semicolon, bar",
-        ),
-    ] = None
-    header: Annotated[Header | None, Parameter(group=_TABLES, help="whether the first line has names")] = None
-    encoding: Annotated[str | None, Parameter(group=_TABLES, help="of files that are not UTF-8, such as cp1252")] = None
-
-
-PairFlags = Annotated[PairOptions, Parameter(name="*")]
-TableFlags = Annotated[TableFormat, Parameter(name="*")]
-DEFAULT_FORMAT = TableFormat()
-DEFAULT_PAIRS = PairOptions()
-
-
-_Parameters = ParamSpec("_Parameters")
-
-
-def reads_tables(command: Callable[_Parameters, None]) -> Callable[_Parameters, None]:
-    """Decorate a command to read all its files by the flags in its parameter ``reading``."""
-
-    @wraps(command)
-    def run(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> None:
-        flags = kwargs.get("reading", DEFAULT_FORMAT)
-        with table_options(TableOptions(**vars(flags))):
-            command(*args, **kwargs)
-
-    return run
 
 
 def as_flags(message: str) -> str:
@@ -164,11 +90,6 @@ def named_values(flag: str, words: list[str] | None) -> list[tuple[str, str]]:
             raise ConfigError(f"{flag} takes NAME=VALUE; received {word!r}.")
         values.append((name, value))
     return values
-
-
-def listed(words: str) -> list[str]:
-    """Return the words between commas."""
-    return [word.strip() for word in words.split(",")]
 
 
 def put(line: str) -> None:

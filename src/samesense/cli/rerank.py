@@ -2,54 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Any
 
-from cyclopts import Parameter
-
-from samesense.cli.output import (
-    DEFAULT_FORMAT,
-    Json,
-    PrecisionFlag,
-    TableFlags,
-    TextColumns,
-    put_json,
-    put_row,
-    reads_tables,
-)
+from samesense.api import use
+from samesense.cli.command import command_of
+from samesense.cli.output import FileOrInput, Json, Text, put_json, put_row
 
 
-@reads_tables
+@command_of(use.rerank)
 def rerank(
-    source: Annotated[str, Parameter(allow_leading_hyphen=True)] = "-",
+    source: FileOrInput = "-",
     /,
     *,
-    model: str,
-    cross: str,
-    query: Annotated[str, Parameter(allow_leading_hyphen=True)],
-    top: int = 10,
-    columns: TextColumns = None,
-    reading: TableFlags = DEFAULT_FORMAT,
-    precision: PrecisionFlag = "auto",
+    query: Text,
     json: Json = False,
+    **options: Any,
 ) -> None:
-    """Retrieve texts with an encoder, and rerank the best of them with a cross-encoder.
-
-    samesense rerank texts.txt --model default --cross runs/cross --query "How do I get home?" --top 10
+    """samesense rerank texts.txt --model default --cross runs/cross --query "How do I get home?" --top 10
 
     Args:
-        source: text file with one text a line (plain or compressed), a table (TSV, CSV, JSON lines, Parquet), or - for
-            lines of standard input.
-        model: encoder that retrieves; any model with embeddings that evaluate takes.
-        cross: cross-encoder that reranks; any model that evaluate takes.
-        query: text to search for.
-        top: number of texts to retrieve, rerank and print.
         json: print JSON lines with number of line or row, text, cosine and score.
     """
-    import samesense
-    from samesense.data.texts import read_texts
-
-    texts = read_texts(source, columns)
-    ranked = samesense.rerank(texts, model=model, cross=cross, query=query, top=top, precision=precision)
+    ranked = use.rerank(source, query=query, **options)
     if json:
         put_json(
             {"row": r.position + 1, "text": r.text, "cosine": round(r.cosine, 6), "score": round(r.score, 6)}

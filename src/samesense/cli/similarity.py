@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from cyclopts import Parameter
 
-from samesense.cli.output import (
-    DEFAULT_FORMAT,
-    Flag,
-    Json,
-    PrecisionFlag,
-    TableFlags,
-    Threshold,
-    put,
-    put_json,
-    reads_tables,
-)
+from samesense.api import similarity as api
+from samesense.choices import SimilarityBy, Threshold
+from samesense.cli.command import command_of, reads_tables
+from samesense.cli.output import Flag, Json, Text, put, put_json
 from samesense.data.rows.delimited import read_fields
 from samesense.data.rows.text import standard_input
 from samesense.errors import ConfigError, DataError
@@ -30,38 +22,30 @@ if TYPE_CHECKING:
 
 
 @reads_tables
+@command_of(api.similarity)
 def similarity(
-    model: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
-    text1: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
-    text2: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
+    model: Text | None = None,
+    text1: Text | None = None,
+    text2: Text | None = None,
     /,
     *,
     origin: Path | None = None,
     calibrated: Flag = False,
-    threshold: Annotated[Threshold | None, Parameter(allow_leading_hyphen=True)] = None,
+    threshold: Threshold | None = None,
     calibration: Path | None = None,
-    reading: TableFlags = DEFAULT_FORMAT,
-    by: Literal["whole", "sentences"] = "whole",
-    precision: PrecisionFlag = "auto",
     json: Json = False,
+    **options: Any,
 ) -> None:
-    """Score pairs of texts: the cosine of their embeddings, from -1 to 1, or the score of a cross-encoder.
-
-    samesense similarity default "A man is eating." "Someone has a meal."
+    """samesense similarity default "A man is eating." "Someone has a meal."
 
     Args:
-        model: model folder, output of train, hub name, or default; or any other model that evaluate takes.
         text1: first text; without texts, pairs are read from standard input, two texts a line with a tab between.
         text2: second text.
         origin: folder of an Origin, instead of a model; the same as the model origin:FOLDER.
-        calibrated: print values on the scale of the labels that the model was calibrated on (samesense calibrate).
         threshold: also print yes if the score is at least this, else no; calibrated takes the calibration's threshold.
-        calibration: file of the calibration, which implies --calibrated; by default calibration.json in the model's
-            folder.
-        by: compare whole texts, or documents by their sentences: the score of each sentence with its best match, as
-            the mean over both documents.
         json: print JSON lines with both texts, the score, and the other requested values.
     """
+    by = options["by"]
     if origin is not None:
         text1, text2 = _texts_of_an_origin(model, text1, text2)
         model = f"origin:{origin}"
@@ -76,7 +60,7 @@ def similarity(
         from samesense.inference.sentences import check_scale
 
         check_scale(calibrated=calibrated or threshold == "calibrated")
-    scorer = load(model, precision=precision, texts=[text for pair in pairs for text in pair])
+    scorer = load(model, precision=options["precision"], texts=[text for pair in pairs for text in pair])
     fitted = None
     if calibrated or threshold == "calibrated":
         from samesense.inference.calibration.storage import read_of
@@ -104,7 +88,7 @@ def _lowest_yes(threshold: Threshold | None, fitted: Calibration | None) -> floa
     return None if fitted is None else fitted.threshold()
 
 
-def _scores(model: Model, pairs: list[Pair], by: Literal["whole", "sentences"]) -> Scores:
+def _scores(model: Model, pairs: list[Pair], by: SimilarityBy) -> Scores:
     if by == "whole":
         return model.scores(pairs)
     from samesense.inference.sentences import sentence_scores

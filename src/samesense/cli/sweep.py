@@ -6,62 +6,50 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from samesense.api import training
+from samesense.cli.command import command_of
 from samesense.cli.output import RERUN, Flag, Json, Output, logger, named_values, on_interrupt, put
 from samesense.data.rows.sources import missing_file
+from samesense.errors import ConfigError
 
 if TYPE_CHECKING:
     from samesense.recipes.sweep.plan import Plan
 
 
+@command_of(training.sweep)
 def sweep(
     file: Path,
     /,
     *,
     output: Output | None = None,
     set_: Annotated[list[str] | None, Parameter(name="--set", consume_multiple=True, negative="")] = None,
-    datasets: Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")] = None,
-    jobs: int | Literal["auto"] = "auto",
-    max_runs: int | None = None,
-    latex: Path | None = None,
-    figures: Path | None = None,
     table: Flag = False,
     dry_run: Flag = False,
     json: Json = False,
+    **options: Any,
 ) -> None:
-    """Train and evaluate every combination of settings, data and seeds in a file, and compare them.
-
-    samesense sweep losses.toml --output sweeps/losses
+    """samesense sweep losses.toml --output sweeps/losses
 
     Args:
         file: TOML file of the sweep; with --table also the folder of one.
-        output: folder of the sweep; the same command resumes one that was begun.
         set_: values of placeholders of the file, as in: DATA=data START=models/base
-        datasets: data sets of the file to run now; all if none is named.
-        jobs: runs at a time, each with its share of the processor's cores; auto measures whether two are faster
-            than one.
-        max_runs: most runs of this call; the same command continues with the others.
-        latex: file for the tables in LaTeX.
-        figures: folder for the figures as SVG, PNG and PDF.
         table: write tables and report of the finished runs, and run nothing.
         dry_run: check everything, list the runs, and stop.
         json: print one JSON object a finished run and test set instead of tables.
     """
-    from samesense.errors import ConfigError
-
     folder = file if output is None and (table or file.is_dir()) else output
     if folder is None or (file.is_dir() and not table):
         raise ConfigError(
             "A sweep is run from a file into a folder: samesense sweep FILE --output FOLDER. "
             "The tables of one: samesense sweep FOLDER --table."
         )
-    files = OutputFiles(latex, figures)
+    files = OutputFiles(options.pop("latex"), options.pop("figures"))
     if table:
-        idle = {"set": set_, "datasets": datasets, "jobs": jobs != "auto", "max-runs": max_runs, "dry-run": dry_run}
-        _refuse(idle)
+        _refuse({"set": set_, "dry_run": dry_run, **options, "jobs": options["jobs"] != "auto"})
         files.check([])
         _show(folder, json, files)
         return
@@ -73,20 +61,20 @@ def sweep(
     from samesense.recipes.sweep.run import PLAN, check_output, datasets_of, describe, run
     from samesense.recipes.sweep.workers import check_jobs
 
-    check_jobs(jobs)
-    check_max_runs(max_runs)
+    check_jobs(options["jobs"])
+    check_max_runs(options["max_runs"])
     check_output(folder)
     sweep_file = read_sweep(file, dict(named_values("--set", set_)))
     files.check([file, *sweep_file.sources()])
     plan = make_plan(sweep_file)
-    selected = datasets_of(plan, datasets)
+    selected = datasets_of(plan, options["datasets"])
     for line in describe(plan):
         logger.info(line)
     if dry_run:
         _list_runs(plan, selected, folder)
         return
     with on_interrupt(RERUN, folder / PLAN):
-        ended = run(plan, folder, jobs=jobs, datasets=datasets, max_runs=max_runs)
+        ended = run(plan, folder, **options)
         if ended.interrupted:
             _show(folder, json, files)
             logger.info(f"stopped with {ended.finished} runs finished")
@@ -101,11 +89,9 @@ def sweep(
 
 def _refuse(idle: Mapping[str, object]) -> None:
     """Raise ConfigError if a flag is given that has no effect with --table."""
-    from samesense.errors import ConfigError
-
-    flag = next((name for name, value in idle.items() if value), None)
-    if flag is not None:
-        raise ConfigError(f"--table shows the tables of a sweep and runs nothing; received --{flag}. Leave it out.")
+    name = next((name for name, value in idle.items() if value), None)
+    if name is not None:
+        raise ConfigError(f"`table` shows the tables of a sweep and runs nothing; received `{name}`. Leave it out.")
 
 
 def _list_runs(plan: Plan, datasets: set[str], folder: Path) -> None:

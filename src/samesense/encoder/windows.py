@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
+from samesense.choices import Chunk
 from samesense.encoder.pieces import Pieces, whole
 from samesense.execution.unread import Unread
 from samesense.types import Embeddings
 
 LETTERS_A_TOKEN = 16
 """Characters per token of the maximum length: a text with more of them is nearly always longer than the maximum."""
-
-Chunk = Literal["mean", "max"]
-"""How the vectors of a text's windows are combined: by their mean, or by the maximum of each dimension."""
 
 Span = tuple[int, int]
 

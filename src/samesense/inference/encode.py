@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from samesense.choices import Chunk
 from samesense.encoder.cosine import checked_rows, nonzero_rows
-from samesense.encoder.windows import Chunk, describe_windows
+from samesense.encoder.windows import describe_windows
 from samesense.execution.progress import progress_bar
 from samesense.files import replacing
 from samesense.inference.search.exact import unit_rows

@@ -19,6 +19,7 @@ from samesense.results import Shown
 from samesense.types import Floats, Marked, Pair, Scores
 
 By = Literal["auto", "tokens", "occlusion"]
+"""How a score is divided among words."""
 
 MARKS = "[marks]"
 """Placeholder for the special tokens and the prompt, which are not part of the text."""

@@ -17,10 +17,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Literal
 
 import numpy as np
 
+from samesense.choices import Sampling
 from samesense.data.tuples.completion import key_of
 from samesense.data.tuples.data import TupleData
 from samesense.encoder.cosine import row_cosines
@@ -33,8 +33,6 @@ from samesense.inference.models.model import Model
 from samesense.inference.search.exact import Best, nearest
 from samesense.inference.search.lists import blocks
 from samesense.types import Embeddings, Indices, Pair, Score, Scores
-
-Sampling = Literal["top", "random"]
 
 BLOCK_ANCHORS = 1024
 """Number of anchors whose candidates are in memory at once."""

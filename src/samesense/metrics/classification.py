@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 import numpy.typing as npt
 
+from samesense.choices import ThresholdTarget
 from samesense.errors import ConfigError, DataError
 from samesense.metrics.inputs import Numbers, finite_vector, matching_vectors
 from samesense.types import Floats
-
-Target = Literal["accuracy", "f1"]
-"""Measure for which a threshold is fitted."""
 
 
 def check_binary(labels: Numbers) -> None:
@@ -59,7 +55,9 @@ def average_precision(scores: Numbers, labels: Numbers) -> float:
     return float(np.dot(added, hits / taken) / hits[-1])
 
 
-def best_threshold(scores: Numbers, labels: Numbers, metric: Target = "accuracy", *, dividing: bool = False) -> float:
+def best_threshold(
+    scores: Numbers, labels: Numbers, metric: ThresholdTarget = "accuracy", *, dividing: bool = False
+) -> float:
     """Return the threshold that is best on these pairs: those scored at or above it are called positive.
 
     It lies midway between two neighbouring scores, or is minus or plus infinity if calling everything positive or

@@ -6,11 +6,12 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import get_args
 
 import numpy as np
 import numpy.typing as npt
 
+from samesense.choices import CalibrationMap, ThresholdTarget
 from samesense.data.pairs.data import PairData
 from samesense.data.pairs.parts import Apart, assign_folds, group_pairs
 from samesense.data.rows.labels import Scale, number_text
@@ -26,7 +27,7 @@ from samesense.inference.calibration.calibration import (
 )
 from samesense.inference.calibration.promise import percent, promised, scored_pairs
 from samesense.metrics.calibration import calibration_error, mean_absolute_error, mean_squared_error
-from samesense.metrics.classification import Target, accuracy_at, best_threshold, f1_at, precision_at, recall_at
+from samesense.metrics.classification import accuracy_at, best_threshold, f1_at, precision_at, recall_at
 from samesense.metrics.guarantee import CONFIDENCE, PromiseFinder, Share, share_interval
 from samesense.metrics.inputs import is_constant, matching_vectors
 from samesense.results import Shown
@@ -37,7 +38,7 @@ logger = logging.getLogger(__name__)
 Folds = npt.NDArray[np.intp]
 """Index of the fold of each pair ``(n,)``."""
 
-TARGETS: tuple[Target, ...] = ("accuracy", "f1")
+TARGETS: tuple[ThresholdTarget, ...] = ("accuracy", "f1")
 """The metrics for which a best threshold is fitted."""
 
 Errors = dict[str, float]
@@ -45,12 +46,6 @@ Errors = dict[str, float]
 
 Intervals = dict[str, tuple[float, float]]
 """95 % intervals of precision and recall."""
-
-Shape = Literal["auto", "isotonic", "logistic"]
-"""Kind of the map; ``"auto"`` chooses by the labels."""
-
-Best = Target
-"""The metric of the default threshold, unless a precision or a recall is requested."""
 
 FOLDS = 5
 """Default number of folds of a cross-validation."""
@@ -96,18 +91,18 @@ def value_errors(values: Scores, labels: Scores, *, graded: bool) -> Errors:
     return errors
 
 
-def best_dividing(scores: Scores, right: Scores, target: Target) -> float:
+def best_dividing(scores: Scores, right: Scores, target: ThresholdTarget) -> float:
     """Return the threshold of best accuracy or F1 among those that call some pairs ``(n,)`` a yes and some a no."""
     return best_threshold(scores, right, target, dividing=True)
 
 
-def decision_quality(scores: Scores, right: Scores, folds: Folds, used: Target) -> tuple[Errors, Intervals]:
+def decision_quality(scores: Scores, right: Scores, folds: Folds, used: ThresholdTarget) -> tuple[Errors, Intervals]:
     """Return the cross-validated quality of thresholds, and the intervals of precision and recall.
 
     Accuracy and F1 are each at their own best threshold, precision and recall at that of ``used``. Scores, ``right``
     (1 for a yes, 0 for a no) and folds are ``(n,)``.
     """
-    called: dict[Target, Scores] = {target: np.empty_like(scores) for target in TARGETS}
+    called: dict[ThresholdTarget, Scores] = {target: np.empty_like(scores) for target in TARGETS}
     for fold in np.unique(folds):
         held = folds == fold
         for target in TARGETS:
@@ -153,9 +148,9 @@ class CalibrationSettings:
         seed: seed of the folds, 0 or more.
     """
 
-    shape: Shape = "auto"
+    shape: CalibrationMap = "auto"
     yes: float | None = None
-    decide: Best = "accuracy"
+    decide: ThresholdTarget = "accuracy"
     min_precision: float | None = None
     min_recall: float | None = None
     folds: int = FOLDS
@@ -357,7 +352,7 @@ def _decide(data: PairData, scores: Scores, right: Scores, folds: Folds, setting
     return _Decisions(thresholds, tuple(sorted(precisions.items())), errors, intervals)
 
 
-def _warn_of_one_side(data: PairData, scores: Scores, right: Scores, target: Target) -> None:
+def _warn_of_one_side(data: PairData, scores: Scores, right: Scores, target: ThresholdTarget) -> None:
     """Warn where giving all pairs the same answer is better than any threshold that divides them."""
     best = best_threshold(scores, right, target)
     if np.isfinite(best):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
 
 from pydantic import RootModel
 
+from samesense.choices import Threshold
 from samesense.errors import ConfigError, ModelError
 from samesense.files import write_json
 from samesense.hashes import folder_hash
@@ -23,9 +23,6 @@ ORIGIN_PARTS = ("origin.json", "corpus", "discriminator", "generator", "parts.np
 
 NOTES = (".md", ".png", ".svg")
 """Ends of files that decide no score."""
-
-Threshold = float | Literal["calibrated"]
-"""A score from which on a pair counts, or that of the model's calibration."""
 
 
 @dataclass(frozen=True)

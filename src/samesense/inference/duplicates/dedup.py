@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from samesense.encoder.windows import Chunk
+from samesense.choices import Chunk, DedupBy, Keep, SearchMethod
 from samesense.inference.duplicates.groups import linked, represented
 from samesense.inference.duplicates.links import Links, approximate_links, exact_links, share_found
 from samesense.inference.duplicates.unlike import Unlike
@@ -18,10 +18,6 @@ from samesense.inference.models.model import Model
 from samesense.inference.search.mining import check_threshold
 from samesense.results import ShownRows
 from samesense.types import Indices, Scores
-
-By = Literal["representative", "linked"]
-Keep = Literal["first", "longest", "central"]
-Search = Literal["auto", "exact", "approximate"]
 
 EXACT_ROWS = 50_000
 """Number of distinct texts up to which ``search="auto"`` compares every pair."""
@@ -169,7 +165,7 @@ class Deduplicated(ShownRows):
         }
 
 
-def approximately(search: Search, rows: int) -> bool:
+def approximately(search: SearchMethod, rows: int) -> bool:
     """Return whether this number of rows is searched approximately."""
     return search == "approximate" or (search == "auto" and rows > EXACT_ROWS)
 
@@ -179,9 +175,9 @@ def dedup(
     model: Model,
     threshold: float,
     *,
-    by: By = "representative",
+    by: DedupBy = "representative",
     keep: Keep = "first",
-    search: Search = "auto",
+    search: SearchMethod = "auto",
     work: Path | None = None,
     chunk: Chunk | None = None,
 ) -> Deduplicated:

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
+from samesense.choices import Chunk, SearchMethod
 from samesense.encoder.cosine import row_cosines
-from samesense.encoder.windows import Chunk
 from samesense.errors import ConfigError
-from samesense.inference.duplicates.dedup import ROOM, Distinct, Search, approximately, distinct
+from samesense.inference.duplicates.dedup import ROOM, Distinct, approximately, distinct
 from samesense.inference.duplicates.links import LINKS_PER_ROW, Links, share_found
 from samesense.inference.duplicates.unlike import Unlike
 from samesense.inference.duplicates.work import open_work
@@ -121,7 +121,7 @@ def match(
     *,
     top: int = 1,
     one_to_one: bool = False,
-    search: Search = "auto",
+    search: SearchMethod = "auto",
     work: Path | None = None,
     chunk: Chunk | None = None,
 ) -> Matched:

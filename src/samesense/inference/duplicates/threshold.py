@@ -6,11 +6,12 @@ import logging
 
 import numpy as np
 
+from samesense.choices import Threshold
 from samesense.data.pairs.data import PairData
 from samesense.errors import ConfigError, DataError
 from samesense.inference.calibration.fit import FOLDS, fold_numbers
 from samesense.inference.calibration.promise import promised, scored_pairs
-from samesense.inference.calibration.storage import Threshold, calibration_of, threshold_of
+from samesense.inference.calibration.storage import calibration_of, threshold_of
 from samesense.inference.models.model import Model
 from samesense.metrics.classification import best_threshold, check_binary, precision_at, recall_at
 

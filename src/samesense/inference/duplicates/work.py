@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from samesense.choices import Chunk
 from samesense.encoder.embedding_cache import Unfinished, remove_unfinished, remove_when_finished
-from samesense.encoder.windows import Chunk
 from samesense.errors import DataError, OutputError
 from samesense.failures import DAMAGED
 from samesense.files import LOCK, is_temporary, map_array, only_writer, read_json, replacing, write_json

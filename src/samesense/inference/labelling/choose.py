@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
-from typing import Literal
 
 import numpy as np
 
+from samesense.choices import PairsBy
 from samesense.errors import ConfigError
 from samesense.inference.search.exact import Best, nearest, unit_rows
 from samesense.types import Encode, Floats, Indices, Pair, Score, Scores
-
-PairsBy = Literal["bands", "neighbours", "disagreement", "random"]
 
 CANDIDATES = 10_000
 """Number of candidate pairs, unless more are requested; each is scored by one model or two."""

@@ -6,8 +6,9 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
+from samesense.choices import ScaleName
 from samesense.inference.labelling.file import Labels
-from samesense.inference.models.chat import SCALES, ScaleName
+from samesense.inference.models.chat import SCALES
 from samesense.inference.serve.errors import RequestError, invalid
 from samesense.inference.serve.labels import save_label
 from samesense.types import Pair

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from samesense.choices import BackendOption
 from samesense.data.examples import spread_over
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.execution.threads import cores
@@ -19,9 +20,6 @@ from samesense.files import read_json, write_json
 from samesense.hashes import json_hash
 from samesense.inference.onnx.format import Description
 from samesense.types import Encode, Precision
-
-BackendOption = Literal["auto", "torch", "onnx", "onnx-int8"]
-"""Backends that a user may request."""
 
 Backend = Literal["torch-float32", "torch-bfloat16", "numpy", "onnx", "onnx-int8"]
 """Backends that compute."""

@@ -15,16 +15,15 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from samesense.choices import ScaleName
 from samesense.errors import ConfigError, ModelError
 from samesense.types import Pair, Scores
 
 logger = logging.getLogger(__name__)
-
-ScaleName = Literal["0-5", "yes-no"]
 
 
 class Scale(NamedTuple):

@@ -12,19 +12,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from samesense.choices import check_choice
+from samesense.choices import BackendOption, check_choice
 from samesense.encoder.names import resolve, split_options
 from samesense.errors import ConfigError, ModelError
 from samesense.execution.progress import stage
 from samesense.hub import check_model
-from samesense.inference.models.backends import (
-    Backend,
-    BackendOption,
-    Choice,
-    check_backend,
-    choose,
-    exported_backends,
-)
+from samesense.inference.models.backends import Backend, Choice, check_backend, choose, exported_backends
 from samesense.inference.models.functions import FunctionEncoder, open_kind
 from samesense.inference.models.maps import apply_maps
 from samesense.inference.models.model import Model

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from samesense.choices import Threshold
 from samesense.data.rows.columns import (
     TEXT_PAIRS,
     Row,
@@ -25,7 +26,7 @@ from samesense.data.rows.columns import (
 from samesense.data.rows.sources import names_in
 from samesense.data.rows.text_columns import example_columns, find_text_columns, refuse_text
 from samesense.errors import ConfigError, DataError, ModelError
-from samesense.inference.calibration.storage import Threshold, home_of, read
+from samesense.inference.calibration.storage import home_of, read
 
 if TYPE_CHECKING:
     from samesense.inference.calibration.calibration import Calibration

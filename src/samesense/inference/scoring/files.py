@@ -9,6 +9,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from samesense.choices import DecimalMark
 from samesense.data.rows.columns import Row
 from samesense.data.rows.sources import Source, in_memory, is_there, load_rows, missing_file, name_of, names_in, no_rows
 from samesense.data.rows.text import split_suffix
@@ -21,7 +22,7 @@ from samesense.files import open_output
 from samesense.inference.scoring.columns import SAME, ScoreColumns, Values, pair_of, text_columns
 from samesense.inference.scoring.frames import with_columns
 from samesense.inference.scoring.summary import Scored
-from samesense.inference.scoring.writers import Decimal, TextWriter, added_text, decimal_of, write_for_excel
+from samesense.inference.scoring.writers import TextWriter, added_text, decimal_of, write_for_excel
 from samesense.inference.tables import FORMATS, Table, write_tables
 from samesense.places import check_place
 
@@ -48,7 +49,7 @@ class WritingOptions:
     """
 
     output: str
-    decimal: Decimal | None = None
+    decimal: DecimalMark | None = None
     excel: bool = False
     overwrite: bool = False
 
@@ -100,7 +101,7 @@ class Survey:
     compared: tuple[str, str]
     rows: int = 0
     without: list[int] = field(default_factory=list)
-    decimal: Decimal | None = None
+    decimal: DecimalMark | None = None
     blank: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -224,7 +225,7 @@ def write_scored(
     same = _SameCounter(columns)
     table = source.written() if source.is_text else None
     rows = same.counting(scored_rows(source, survey, columns, model, table))
-    decimal: Decimal = "point"
+    decimal: DecimalMark = "point"
     if form in (".csv", ".tsv"):
         decimal = _decimal(options, survey, table, source.name)
     if table is not None and table.suffix == form and not options.excel:
@@ -276,7 +277,7 @@ def _write_cells(
     names: Sequence[str],
     added: Sequence[str],
     form: str,
-    decimal: Decimal,
+    decimal: DecimalMark,
     options: WritingOptions,
     source: str,
 ) -> None:
@@ -292,11 +293,11 @@ def _write_cells(
     write_tables(Table(cells, options.output, form, all_names), source=source)
 
 
-def _as_texts(cells: Mapping[str, Any], added: Sequence[str], decimal: Decimal) -> dict[str, Any]:
+def _as_texts(cells: Mapping[str, Any], added: Sequence[str], decimal: DecimalMark) -> dict[str, Any]:
     return {**cells, **{name: added_text(cells[name], decimal) for name in added}}
 
 
-def _decimal(options: WritingOptions, survey: Survey, table: WrittenTable | None, source: str) -> Decimal:
+def _decimal(options: WritingOptions, survey: Survey, table: WrittenTable | None, source: str) -> DecimalMark:
     """Return the decimal mark of scores: the requested one, that of the table, or the one that fits its delimiter."""
     if options.decimal is not None:
         return options.decimal

@@ -6,15 +6,13 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import IO, Any, Literal
+from typing import IO, Any
 
+from samesense.choices import DecimalMark
 from samesense.data.rows.text import DELIMITERS
 from samesense.data.rows.written import WrittenRow, WrittenTable, text_without_empty_end, with_cells
 from samesense.errors import ConfigError
 from samesense.inference.tables import cell_text
-
-Decimal = Literal["point", "comma"]
-"""Decimal mark of the scores."""
 
 ScoredRow = tuple[WrittenRow, Mapping[str, Any]]
 """The text of a row, and its new cells; a blank row has none."""
@@ -23,13 +21,13 @@ _COMMA = re.compile(r"[+-]?\d+,\d+", re.ASCII)
 _POINT = re.compile(r"[+-]?\d+\.\d+", re.ASCII)
 
 
-def decimal_of(cells: Iterable[object]) -> Decimal | None:
+def decimal_of(cells: Iterable[object]) -> DecimalMark | None:
     """Return the decimal mark in the cells of a table, ``None`` if there is none, or both occur.
 
     >>> decimal_of(["ein Haus", "1,50", "2024"]), decimal_of(["1,50", "1.5"])
     ('comma', None)
     """
-    marks = set[Decimal]()
+    marks = set[DecimalMark]()
     for cell in cells:
         text = str(cell).strip()
         if _COMMA.fullmatch(text):
@@ -39,7 +37,7 @@ def decimal_of(cells: Iterable[object]) -> Decimal | None:
     return marks.pop() if len(marks) == 1 else None
 
 
-def number_text(value: float, decimal: Decimal) -> str:
+def number_text(value: float, decimal: DecimalMark) -> str:
     """Return a number in decimal notation, never in scientific notation, which spreadsheets read inconsistently.
 
     >>> number_text(0.00001, "comma"), number_text(-0.0, "point")
@@ -51,7 +49,7 @@ def number_text(value: float, decimal: Decimal) -> str:
     return text.replace(".", ",") if decimal == "comma" else text
 
 
-def added_text(value: object, decimal: Decimal) -> str:
+def added_text(value: object, decimal: DecimalMark) -> str:
     """Return a new cell as text: a number, yes or no, or ""."""
     if isinstance(value, bool):
         return "yes" if value else "no"
@@ -61,7 +59,7 @@ def added_text(value: object, decimal: Decimal) -> str:
 class TextWriter:
     """Writes the rows of a text file unchanged, with new cells appended."""
 
-    def __init__(self, table: WrittenTable, names: Sequence[str], decimal: Decimal) -> None:
+    def __init__(self, table: WrittenTable, names: Sequence[str], decimal: DecimalMark) -> None:
         """Check that delimiter and encoding of the table allow the new columns; ConfigError if they do not."""
         self._table = table
         self._names = list(names)
@@ -120,7 +118,11 @@ class TextWriter:
 
 
 def write_for_excel(
-    names: Sequence[str], rows: Iterable[Mapping[str, Any]], added: Sequence[str], decimal: Decimal, stream: IO[bytes]
+    names: Sequence[str],
+    rows: Iterable[Mapping[str, Any]],
+    added: Sequence[str],
+    decimal: DecimalMark,
+    stream: IO[bytes],
 ) -> None:
     """Write CSV in the form that Excel opens: with a byte order mark, and semicolons where decimals have commas."""
     delimiter = DELIMITERS["semicolon"] if decimal == "comma" else DELIMITERS["comma"]

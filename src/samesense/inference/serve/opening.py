@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from samesense.choices import BackendOption
 from samesense.errors import ConfigError, ModelError
 from samesense.inference.calibration.calibration import Calibration
 from samesense.inference.calibration.storage import home_of, read, read_of
 from samesense.inference.collection.collection import Collection, Found
 from samesense.inference.collection.embedder import embedder_of
-from samesense.inference.models.backends import BackendOption
 from samesense.inference.models.load import load
 from samesense.inference.models.model import Model
 from samesense.inference.names import split_maps

@@ -23,9 +23,9 @@ from numpy.lib import format as npy
 from pydantic import Field
 from threadpoolctl import threadpool_limits
 
+from samesense.choices import BackendOption, Chunk
 from samesense.encoder.cosine import checked_rows, unit
 from samesense.encoder.vectors.quantize import Quantizer, VectorType
-from samesense.encoder.windows import Chunk
 from samesense.errors import DataError, ModelError
 from samesense.execution.executors import OnRay
 from samesense.execution.folders import Folder
@@ -39,7 +39,6 @@ from samesense.failures import DAMAGED
 from samesense.hashes import text_hash
 from samesense.inference.collection.embedder import Embedder, embedder_of
 from samesense.inference.columns import expand_patterns
-from samesense.inference.models.backends import BackendOption
 from samesense.inference.models.load import load
 from samesense.inference.names import split_kind, split_maps
 from samesense.inference.output import Encoded, check_format, write_rows
