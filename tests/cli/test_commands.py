@@ -292,7 +292,7 @@ def test_the_scale_can_be_given(run, tmp_path):
     assert "outside" in err
 
 
-def test_summary_of_all_names_every_command_without_loading_one(run):
+def test_help_of_all_names_every_command_without_loading_one(run):
     code, out, _ = run("--help")
     assert code == 0
     for name in COMMANDS:
@@ -316,7 +316,7 @@ def test_the_doctor_reads_no_labels_of_other_data(run, tmp_path):
     assert list(json.loads(out)["overlaps"].values()) == [1]
 
 
-def test_summary_of_training_is_short_and_a_method_has_its_own(run):
+def test_help_of_training_is_short_and_a_method_has_its_own(run):
     code, out, _ = run("train", "--help")
     assert code == 0
     assert len(out.splitlines()) <= 98

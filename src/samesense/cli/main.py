@@ -65,6 +65,8 @@ GROUPS = {
     ),
     "Data": ("doctor", "label", "augment", "mine-negatives"),
 }
+PANELS = {title: Group(title, sort_key=order) for order, title in enumerate(GROUPS)}
+
 COMMANDS = tuple(name for names in GROUPS.values() for name in names)
 """All commands. Each is a function in a module of the same name, with _ for -."""
 
@@ -99,12 +101,11 @@ def make_app(*, overview: bool = False) -> App:
         help="Complete commands and flags in this shell (bash, zsh, fish).", group="Shell"
     )
     for order, (title, names) in enumerate(GROUPS.items()):
-        group = Group(title, sort_key=order)
         for name in names:
             module = name.replace("-", "_")
             summary = summary_of(name) if overview else None
             path = f"samesense.cli.{module}:{module}"
-            program.command(path, name=name, help=summary, group=group, sort_key=order)
+            program.command(path, name=name, help=summary, group=PANELS[title], sort_key=order)
     return program
 
 
