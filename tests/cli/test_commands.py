@@ -331,7 +331,7 @@ def test_help_of_training_is_short_and_a_method_has_its_own(run):
     assert (code, "received 'nothing'" in err) == (2, True)
 
 
-def test_an_error_points_to_the_summary_of_its_command(run):
+def test_an_error_points_to_the_help_of_its_command(run):
     assert run("train", "x.tsv", "--nothing", "1")[2].rstrip().endswith("See: samesense train --help")
     assert run("index", "query")[2].rstrip().endswith("See: samesense index query --help")
 
