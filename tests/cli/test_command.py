@@ -12,7 +12,7 @@ from cyclopts import App
 from samesense.api.data import read
 from samesense.cli.command import command_of, parameters_of, reads_tables
 from samesense.cli.docstrings import for_terminal, texts_of
-from samesense.cli.main import COMMANDS
+from samesense.cli.main import COMMANDS, app, summary_of
 from samesense.cli.output import FileOrOutput, Json, Several
 from samesense.data.rows.text import current_options
 from samesense.data.rows.text import reads_tables as function_reads_tables
@@ -71,12 +71,12 @@ def sifter(data: Several, /, *, limit: int = 3, json: Json = False, **options: A
 
 @pytest.fixture
 def run():
-    app = App(suppress_keyboard_interrupt=False)
-    app.command(sifter, name="sift")
+    program = App(suppress_keyboard_interrupt=False)
+    program.command(sifter, name="sift")
     calls.clear()
 
     def call(*words):
-        app(["sift", *words], exit_on_error=False, print_error=False, result_action="return_value")
+        program(["sift", *words], exit_on_error=False, print_error=False, result_action="return_value")
         return calls.pop()
 
     return call
@@ -142,6 +142,12 @@ def test_a_command_of_no_function_reads_tables_too():
     assert calls.pop() == ("a", 3, "cp1252")
     assert current_options().encoding is None
     assert [*parameters_of(peek)] == ["data", "show", "quoting", "delimiter", "header", "encoding"]
+
+
+def test_the_overview_has_the_first_paragraph_of_every_help():
+    for name in COMMANDS:
+        text = " ".join(app[name].help.split("\n\n")[0].split())
+        assert summary_of(name) == text, name
 
 
 def test_no_command_loads_torch_before_it_runs():

@@ -67,7 +67,7 @@ def read(
         source: one, or a list of several; a file (TSV, CSV, JSON lines, Parquet, text; plain or compressed), a saved
             ``datasets`` folder, a hub name as ``owner/name:split``; a data frame (pandas, polars, Arrow), a
             ``datasets.Dataset``; or rows: tuples such as ``(text, text, score)``, dicts, or texts.
-        columns: columns by name, as in ``"first,second,label"``, ``"text,class"`` or ``"text"``.
+        columns: columns by name: ``"left,right,label"`` of pairs, ``"text,class"`` of sentences, or ``"text"``.
         quoting: ``"csv"``: fields may be in double quotes; ``"none"``: a quote is an ordinary character.
         delimiter: ``"tab"``, ``"comma"``, ``"semicolon"``, ``"bar"``, ``"space"``, or another character.
         header: whether the first line names the columns.

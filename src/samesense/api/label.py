@@ -75,7 +75,7 @@ def label(  # noqa: PLR0913 - the flags of the command
 ) -> Labelled:
     """Choose informative pairs, and label them: by yourself on a page, or by a better model.
 
-    Labels that the file already holds are kept.
+    Run again, it goes on with the pairs that have no label yet.
 
     Args:
         source: texts to make pairs of (a text file with one text a line, a table, documents), or pairs, whose labels

@@ -106,9 +106,7 @@ def add(
 @index.command
 @reads_tables
 @command_of(api.Index.update)
-def update(
-    folder: Folder, /, *, model: MovedModel = None, strict: Flag = False, json: DescriptionJson = False, **_: Any
-) -> None:
+def update(folder: Folder, /, *, model: MovedModel = None, strict: Flag = False, json: DescriptionJson = False) -> None:
     """samesense index update my.index"""
     from samesense.inference.collection.documents import update_from_documents
 
