@@ -57,10 +57,10 @@ def measure_point(args: argparse.Namespace) -> dict[str, float]:
     from samesense.data import read_pairs
     from samesense.encoder.assembly.build import build
     from samesense.execution.threads import keep_freed_memory
+    from samesense.losses.cosent import CoSENT
     from samesense.recipes.cosent.settings import CosentSettings
     from samesense.recipes.runner import as_dataset
     from samesense.training.fit import fit
-    from samesense.training.losses.pairs import CoSENT
 
     class Clock(TrainerCallback):
         """Records when each step ended."""

@@ -28,9 +28,9 @@ def measure_run(name: str, rank: int, trainer: dict[str, str]) -> dict[str, floa
     from transformers import TrainerCallback
 
     from samesense.encoder.assembly.build import build
+    from samesense.losses.cosent import CoSENT
     from samesense.recipes.runner import as_dataset
     from samesense.training.fit import fit
-    from samesense.training.losses.pairs import CoSENT
     from samesense.training.settings import TrainingSettings
 
     figures: dict[str, float] = {}

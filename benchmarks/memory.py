@@ -40,9 +40,9 @@ def one(args: argparse.Namespace, examples: int, budget: int | None, steps: int)
     from samesense.encoder.assembly.build import build
     from samesense.encoder.forward.dropout import use_cheap_dropout
     from samesense.encoder.forward.precision import autocast, inference_precision
-    from samesense.training.losses.pairs import CoSENT
-    from samesense.training.losses.sentences import RankCSE
-    from samesense.training.losses.tuples import MultiPositive
+    from samesense.losses.cosent import CoSENT
+    from samesense.losses.multi_positive import MultiPositive
+    from samesense.losses.rank_cse import RankCSE
 
     data = read_pairs(args.data or sample_path("train"))
     sides = {"cosent": [data.sentences1, data.sentences2], "rank_cse": [data.sentences1]}.get(

@@ -84,10 +84,10 @@ def main() -> None:
     args = arguments(__doc__)
     from samesense.data import read_pairs, sample_path
     from samesense.encoder.assembly.build import build
+    from samesense.losses.cosent import CoSENT
     from samesense.recipes.cosent.settings import CosentSettings
     from samesense.recipes.runner import as_dataset
     from samesense.training.fit import fit
-    from samesense.training.losses.pairs import CoSENT
 
     data = read_pairs(args.data or sample_path("train"))
     dataset = as_dataset(CosentSettings().targets(data).columns)

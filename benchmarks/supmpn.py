@@ -35,7 +35,7 @@ def steps_of(args: argparse.Namespace, ways: list[str]) -> tuple[dict[str, Calla
     from samesense.encoder.assembly.build import build
     from samesense.encoder.forward.dropout import use_cheap_dropout
     from samesense.encoder.forward.precision import autocast, inference_precision
-    from samesense.training.losses.tuple_batches import TupleMultiPositive
+    from samesense.losses.multi_positive import TupleMultiPositive
     from samesense.training.tuple_batches import TupleBatches, has_dropout
 
     data = read_tuples(args.data)

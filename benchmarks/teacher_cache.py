@@ -57,12 +57,12 @@ def ways(args: argparse.Namespace, teachers: list[str], sentences, folder: Path)
     import torch
 
     from samesense.encoder.assembly.build import build
+    from samesense.losses.rank_cse import RankCSE
     from samesense.recipes.runner import as_dataset
     from samesense.recipes.teachers import open_teacher
     from samesense.recipes.unsupervised import rankcse, simcse
     from samesense.recipes.unsupervised.settings import RankcseSettings, SimcseSettings
     from samesense.training.fit import fit
-    from samesense.training.losses.sentences import RankCSE
     from samesense.training.teachers import teacher_store
 
     common = {"batch_size": args.batch_size, "max_steps": args.steps, "eval_steps": args.steps}

@@ -46,11 +46,11 @@ def compared(args: argparse.Namespace, batch_size: int, steps: int) -> None:
     from samesense.data import read_pairs, sample_path
     from samesense.encoder.assembly.build import build
     from samesense.encoder.assembly.build_cross import build_cross
+    from samesense.losses.cosent import CoSENT
+    from samesense.losses.cross_entropy import CrossEntropy
     from samesense.recipes.cosent.settings import CosentSettings
     from samesense.recipes.runner import as_dataset
     from samesense.training.fit import fit
-    from samesense.training.losses.cross import CrossEntropy
-    from samesense.training.losses.pairs import CoSENT
 
     cross = args.encoder == "cross"
     theirs: tuple[Any, Any, Any] = (SentenceTransformerTrainer, SentenceTransformerTrainingArguments, CoSENTLoss)

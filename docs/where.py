@@ -10,8 +10,8 @@ from importlib import import_module
 from pathlib import Path
 
 from samesense.evaluation.suites import SUITES
+from samesense.losses.registry import PAIR_LOSSES
 from samesense.recipes.methods import METHODS
-from samesense.training.losses.registry import PAIR_LOSSES
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "samesense"
@@ -45,7 +45,6 @@ def files_to_touch() -> list[tuple[str, str, list[str]]]:
     method = "simcse"
     suite = "binary"
     command = "mine"
-    loss_module = PAIR_LOSSES.spec(loss).module.rpartition(".")[0].replace(".", "/")
     prepare = _file("samesense.recipes.unsupervised.simcse")
     settings = _file(METHODS[method].settings.__module__)
     examples = [
@@ -53,8 +52,8 @@ def files_to_touch() -> list[tuple[str, str, list[str]]]:
             "loss",
             loss,
             [
-                f"src/samesense/training/losses/{loss_module}.py",
-                _file("samesense.training.losses.registry"),
+                _file(PAIR_LOSSES.spec(loss).module.__module__),
+                _file("samesense.losses.registry"),
                 f"tests/losses/test_{loss}.py",
                 f"tests/references/{loss}.py",
                 "docs/methods/cosent.md",

@@ -11,7 +11,7 @@ from sentence_transformers import SentenceTransformerTrainer, SentenceTransforme
 
 from samesense.data import sample_path
 from samesense.encoder.assembly.build import build
-from samesense.training.losses.pairs import CoSENT
+from samesense.losses.cosent import CoSENT
 
 
 def main(model: str = "default", steps: int = 5) -> None:

@@ -5,11 +5,16 @@ import torch
 from datasets import Dataset
 
 from samesense import losses
-from samesense.training.losses.check import loss_classes
-from samesense.training.losses.pairs import MSE, Contrastive, CoSENT, Softmax
-from samesense.training.losses.sentences import BatchTriplet, RankCSE, SupCon
-from samesense.training.losses.spec import loss_class
-from samesense.training.losses.tuples import InfoNCE, MultiPositive, Triplet, projection
+from samesense.losses.check import loss_classes
+from samesense.losses.contrastive import Contrastive
+from samesense.losses.cosent import CoSENT
+from samesense.losses.info_nce import InfoNCE, projection
+from samesense.losses.mse import MSE
+from samesense.losses.multi_positive import MultiPositive
+from samesense.losses.rank_cse import RankCSE
+from samesense.losses.softmax import Softmax
+from samesense.losses.sup_con import SupCon
+from samesense.losses.triplet import BatchTriplet, Triplet
 from tests.training.registered import specs, trained_on
 
 N = 12
@@ -190,7 +195,7 @@ def test_misuse(tiny, sentences):
 
 
 def test_every_loss_of_plain_columns_is_a_case():
-    tested = {kind for kind, *_ in CASES.values()} | {loss_class(spec.module) for spec in REGISTERED.values()}
+    tested = {kind for kind, *_ in CASES.values()} | {spec.module for spec in REGISTERED.values()}
     assert tested == set(loss_classes())
 
 

@@ -7,8 +7,8 @@ import pytest
 from samesense.data import examine, read_pairs
 from samesense.data.rows.labels import infer_scale, percent_text, to_number
 from samesense.errors import ConfigError, DataError
+from samesense.losses.registry import PAIR_LOSSES
 from samesense.recipes.reading import Reading
-from samesense.training.losses.registry import PAIR_LOSSES
 
 SCORED = ("sentence1", "sentence2", "score")
 NLI = ("premise", "hypothesis", "label")

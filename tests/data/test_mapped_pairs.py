@@ -14,11 +14,11 @@ from samesense.data.mapped import MappedTexts, is_mapped
 from samesense.data.pairs.data import concat
 from samesense.data.pairs.doctor import examine
 from samesense.data.pairs.read import read_pairs
+from samesense.losses.registry import PAIR_LOSSES
 from samesense.recipes.dev_part import hold_out, leaks, shared
 from samesense.recipes.held_out.pairs import write_pairs
 from samesense.recipes.runner import as_dataset
 from samesense.training.batches import share_without_comparison
-from samesense.training.losses.registry import PAIR_LOSSES
 from tests.data.made import DATA
 
 LABELS = {

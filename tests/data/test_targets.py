@@ -4,8 +4,8 @@ import pytest
 
 from samesense.data.pairs.targets import midpoint
 from samesense.errors import ConfigError, DataError
+from samesense.losses.registry import PAIR_LOSSES
 from samesense.recipes.cosent.settings import CosentSettings
-from samesense.training.losses.registry import PAIR_LOSSES
 from tests.data.made import BINARY, DATA, NLI, SCORED, TRIPLE, pair_data
 
 targets = PAIR_LOSSES.targets

@@ -14,14 +14,20 @@ from samesense import losses, metrics
 from samesense.errors import ConfigError, DataError
 from samesense.execution.settings import Settings
 from samesense.inference.calibration.fit import CalibrationSettings
+from samesense.losses.angle import AnglE
+from samesense.losses.contrastive import Contrastive
+from samesense.losses.cosent import CoSENT, CrossCoSENT
 from samesense.losses.cosine import NotFiniteError, cosine_matrix
+from samesense.losses.cross_entropy import CrossEntropy
+from samesense.losses.distillation import Distillation
+from samesense.losses.info_nce import InfoNCE
+from samesense.losses.mse import MSE, CrossMSE
+from samesense.losses.multi_positive import MultiPositive
+from samesense.losses.rank_cse import RankCSE
+from samesense.losses.softmax import Softmax
+from samesense.losses.sup_con import SupCon
+from samesense.losses.triplet import BatchTriplet, Triplet
 from samesense.recipes.methods import METHODS
-from samesense.training.losses.angle import AnglE
-from samesense.training.losses.cross import CrossCoSENT, CrossEntropy, CrossMSE
-from samesense.training.losses.distillation import Distillation
-from samesense.training.losses.pairs import MSE, Contrastive, CoSENT, Softmax
-from samesense.training.losses.sentences import BatchTriplet, RankCSE, SupCon
-from samesense.training.losses.tuples import InfoNCE, MultiPositive, Triplet
 
 BAD = (math.nan, math.inf, -math.inf)
 N = 6

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from samesense.losses import angle_scores
+from samesense.losses.angle import AnglE
 from samesense.recipes.cosent.settings import CosentSettings
-from samesense.training.losses.angle import AnglE
 from tests.data.made import DATA
 from tests.references.angle import angle_loss
 from tests.references.angle import angle_score as reference

@@ -9,13 +9,13 @@ from transformers import TrainerCallback
 from samesense.data import read_pairs
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.inference.models.load import load
+from samesense.losses.cosent import CrossCoSENT
 from samesense.metrics import spearman
 from samesense.recipes import runner
 from samesense.recipes.cosent.settings import CosentSettings
 from samesense.recipes.methods import METHODS
 from samesense.recipes.settings import bind, read_settings
 from samesense.reports import read_results
-from samesense.training.losses.cross import CrossCoSENT
 from tests.conftest import WORDS
 from tests.messages import listen
 

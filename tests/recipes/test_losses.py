@@ -11,15 +11,19 @@ from transformers import TrainerCallback
 from samesense.data import read_pairs
 from samesense.encoder.assembly.build import build
 from samesense.errors import DataError
+from samesense.losses.contrastive import Contrastive
+from samesense.losses.cosent import CoSENT
+from samesense.losses.info_nce import InfoNCE
+from samesense.losses.mse import MSE
+from samesense.losses.registry import PAIR_LOSSES
+from samesense.losses.softmax import Softmax
+from samesense.losses.triplet import Triplet
 from samesense.recipes import runner
 from samesense.recipes.cosent.settings import CosentSettings
 from samesense.recipes.methods import METHODS
 from samesense.recipes.model_adapters import BiEncoder
 from samesense.recipes.runner import dev_score
 from samesense.training import fit as module
-from samesense.training.losses.pairs import MSE, Contrastive, CoSENT, Softmax
-from samesense.training.losses.registry import PAIR_LOSSES
-from samesense.training.losses.tuples import InfoNCE, Triplet
 from tests.conftest import WORDS
 from tests.messages import listen
 

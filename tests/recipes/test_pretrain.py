@@ -17,11 +17,11 @@ from samesense.data.documents import running_documents
 from samesense.encoder.assembly.build import build
 from samesense.encoder.saving.card import name_on_hub
 from samesense.errors import ConfigError, DataError, ModelError
+from samesense.losses.mlm import masked_lm_head
 from samesense.recipes import run_folder
 from samesense.recipes.pretrain import recipe
 from samesense.recipes.pretrain.recipe import run
 from samesense.recipes.pretrain.settings import PretrainSettings
-from samesense.training.losses.mlm import masked_lm_head
 from samesense.training.masked_lm import IGNORED, Blocks, Masked, MaskedLoss, hold_out, open_masked_lm
 from tests.command import run_command
 from tests.context.worlds import some_documents

@@ -14,6 +14,7 @@ from transformers import AutoTokenizer, TrainerCallback
 from samesense.data import read_pairs
 from samesense.data.sentences import read_unlabelled
 from samesense.errors import ConfigError, ModelError
+from samesense.losses.rank_cse import RankCSE
 from samesense.recipes import runner
 from samesense.recipes.job import Job
 from samesense.recipes.methods import METHODS
@@ -21,7 +22,6 @@ from samesense.recipes.unsupervised import rankcse
 from samesense.recipes.unsupervised.settings import RankcseSettings
 from samesense.recipes.unsupervised.views import GeometryPath, LossTerms
 from samesense.training import teachers
-from samesense.training.losses.sentences import RankCSE
 from tests.conftest import WORDS
 from tests.messages import listen
 

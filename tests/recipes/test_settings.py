@@ -5,11 +5,11 @@ import json
 import pytest
 
 from samesense.errors import ConfigError, DataError
+from samesense.losses.registry import PAIR_LOSSES, TUPLE_LOSSES
 from samesense.recipes.cosent.settings import CosentSettings, belongs, choose
 from samesense.recipes.supmpn.settings import SupmpnSettings
 from samesense.recipes.sweep.file import read_sweep
 from samesense.recipes.sweep.plan import make_plan
-from samesense.training.losses.registry import PAIR_LOSSES, TUPLE_LOSSES
 from tests.training.registered import other_value
 
 OWNED = sorted({name for spec in PAIR_LOSSES.specs for name in spec.fields})

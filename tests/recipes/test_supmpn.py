@@ -12,6 +12,7 @@ from samesense.data import read_pairs
 from samesense.data.tuples.convert import tuples_of_classes
 from samesense.data.tuples.data import Group, tuple_data
 from samesense.errors import ConfigError, DataError
+from samesense.losses.registry import TUPLE_LOSSES
 from samesense.recipes.job import Job
 from samesense.recipes.methods import METHODS
 from samesense.recipes.settings import read_settings
@@ -19,7 +20,6 @@ from samesense.recipes.supmpn import recipe as supmpn
 from samesense.recipes.supmpn.recipe import prepare
 from samesense.recipes.supmpn.settings import SupmpnSettings
 from samesense.recipes.supmpn.settings import read_for_supmpn as read
-from samesense.training.losses.registry import TUPLE_LOSSES
 from tests.conftest import WORDS
 from tests.messages import listen
 from tests.pages import assert_settings_are_listed, section

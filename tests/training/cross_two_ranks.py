@@ -8,7 +8,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from samesense.encoder.assembly.build_cross import build_cross
 from samesense.encoder.forward.packing import packing, takes_packed_texts
-from samesense.training.losses.cross import CrossMSE
+from samesense.losses.mse import CrossMSE
 from tests.training.registered import specs, trained_on
 
 ROWS = 11

@@ -4,7 +4,9 @@ import torch
 from torch import distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from samesense.training.losses.tuple_batches import TupleBatchTriplet, TupleMultiPositive, TupleSupCon
+from samesense.losses.multi_positive import TupleMultiPositive
+from samesense.losses.sup_con import TupleSupCon
+from samesense.losses.triplet import TupleBatchTriplet
 from samesense.training.tuple_batches import TupleBatches
 from tests.training.bert import Encoder, gradient
 

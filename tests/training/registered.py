@@ -3,8 +3,8 @@
 import random
 import typing
 
+from samesense.losses.registry import PAIR_LOSSES
 from samesense.recipes.cosent.settings import CosentSettings
-from samesense.training.losses.registry import PAIR_LOSSES
 from tests.conftest import WORDS
 from tests.data.made import pair_data
 

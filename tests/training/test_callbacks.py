@@ -7,6 +7,7 @@ import torch
 from transformers import TrainerState
 
 from samesense.errors import OutputError
+from samesense.losses.softmax import Softmax
 from samesense.training import callbacks
 from samesense.training.callbacks import (
     LOSS_WEIGHTS,
@@ -16,7 +17,6 @@ from samesense.training.callbacks import (
     load_loss_weights,
     loss_weights,
 )
-from samesense.training.losses.pairs import Softmax
 
 
 @pytest.fixture

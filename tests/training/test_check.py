@@ -5,11 +5,17 @@ import torch
 from datasets import Dataset
 
 from samesense.errors import DataError
+from samesense.losses.check import check_dataset, dataset_shape
+from samesense.losses.contrastive import Contrastive
+from samesense.losses.cosent import CoSENT
+from samesense.losses.info_nce import InfoNCE
+from samesense.losses.mse import MSE
+from samesense.losses.multi_positive import MultiPositive
+from samesense.losses.rank_cse import RankCSE
+from samesense.losses.softmax import Softmax
+from samesense.losses.sup_con import SupCon
+from samesense.losses.triplet import Triplet
 from samesense.training.fit import fit
-from samesense.training.losses.check import check_dataset, dataset_shape
-from samesense.training.losses.pairs import MSE, Contrastive, CoSENT, Softmax
-from samesense.training.losses.sentences import RankCSE, SupCon
-from samesense.training.losses.tuples import InfoNCE, MultiPositive, Triplet
 from samesense.training.settings import TrainingSettings
 
 TEXTS = ["a dog runs", "the cat sleeps", "no rain"]

@@ -8,8 +8,9 @@ from sentence_transformers.cross_encoder.losses import BinaryCrossEntropyLoss
 
 from samesense.encoder.assembly.build_cross import build_cross
 from samesense.encoder.assembly.cross import as_logits
-from samesense.training.losses.cross import CrossCoSENT, CrossEntropy, CrossMSE
-from samesense.training.losses.spec import loss_class
+from samesense.losses.cosent import CrossCoSENT
+from samesense.losses.cross_entropy import CrossEntropy
+from samesense.losses.mse import CrossMSE
 from tests.references.cosent import cosent as reference
 from tests.training.registered import specs
 
@@ -67,7 +68,7 @@ def gradient(model, objective, columns):
     return torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
 
 
-@pytest.mark.parametrize("kind", [*(loss_class(spec.module) for spec in specs("cross").values()), CrossMSE])
+@pytest.mark.parametrize("kind", [*(spec.module for spec in specs("cross").values()), CrossMSE])
 def test_neither_value_nor_gradient_depends_on_the_token_budget(model, columns, kind):
     model.double()  # CoSENT's terms cancel in the bias: float32 leaves noise there
     whole = gradient(model, kind(model), columns)

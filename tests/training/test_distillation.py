@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from samesense.losses import cosine_matrix, rank_cse, teacher_scores
-from samesense.training.losses.distillation import Distillation
+from samesense.losses.distillation import Distillation
 
 
 def made(teachers, **options):

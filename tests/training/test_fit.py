@@ -16,12 +16,13 @@ from samesense.encoder.forward.packing import round_up_tokens
 from samesense.errors import ConfigError
 from samesense.execution.threads import TOKENIZERS
 from samesense.execution.trainer import newest_checkpoint
+from samesense.losses.cosent import CoSENT
+from samesense.losses.softmax import Softmax
 from samesense.recipes.cosent.settings import CosentSettings
 from samesense.recipes.model_adapters import BiEncoder
 from samesense.recipes.runner import as_dataset, dev_score
 from samesense.training.callbacks import LOSS_WEIGHTS
 from samesense.training.fit import fit
-from samesense.training.losses.pairs import CoSENT, Softmax
 from samesense.training.settings import TrainingSettings
 from tests.conftest import WORDS
 

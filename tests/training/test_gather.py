@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 import torch
 
-from samesense.training.losses.base import gather
+from samesense.losses.gather import gather
 from tests.training import cross_two_ranks, ragged_two_ranks
 from tests.training.bert import Encoder, gradient
 from tests.training.two_ranks import LOSSES, WIDTHS, adapted, batch, head_gradient, made, with_adapters

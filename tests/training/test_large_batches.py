@@ -6,7 +6,7 @@ import torch
 from samesense.encoder.forward.dropout import use_cheap_dropout
 from samesense.encoder.forward.grad_cache import _replay, _used_parameters, embed_with_cached_gradients, forward
 from samesense.errors import ModelError
-from samesense.training.losses.pairs import CoSENT
+from samesense.losses.cosent import CoSENT
 
 LABELS = torch.arange(20) % 4
 

@@ -17,13 +17,13 @@ from samesense.encoder.assembly.students import make_student
 from samesense.encoder.encode import encode
 from samesense.errors import ConfigError, MissingExtraError, ModelError
 from samesense.inference.calibration.storage import home_of
+from samesense.losses.cosent import CoSENT
 from samesense.recipes.compare.cost import measure_costs
 from samesense.recipes.cosent.settings import CosentSettings
 from samesense.recipes.model_adapters import BiEncoder
 from samesense.recipes.runner import dev_score
 from samesense.recipes.sweep.identity import fingerprint_of
 from samesense.training.lora import WEIGHTS, add_adapters, keep, merge
-from samesense.training.losses.pairs import CoSENT
 from samesense.training.settings import TrainingSettings
 from tests.training.test_fit import At, Killed, killed, run_of, weights
 from tests.training.test_large_batches import LABELS, gradient

@@ -9,11 +9,12 @@ import samesense
 from samesense.encoder.assembly.students import make_student
 from samesense.errors import ConfigError, ModelError
 from samesense.inference.models.maps import apply_maps
+from samesense.losses.base import nest
+from samesense.losses.cosent import CoSENT
+from samesense.losses.distillation import Distillation
+from samesense.losses.info_nce import InfoNCE, projection
+from samesense.losses.softmax import Softmax
 from samesense.recipes.cosent.settings import CosentSettings
-from samesense.training.losses.base import nest
-from samesense.training.losses.distillation import Distillation
-from samesense.training.losses.pairs import CoSENT, Softmax
-from samesense.training.losses.tuples import InfoNCE, projection
 from tests.command import run_command
 from tests.training.registered import specs, trained_on
 

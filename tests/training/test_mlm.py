@@ -7,8 +7,8 @@ from transformers import AutoTokenizer, BertConfig, BertForMaskedLM, DistilBertC
 
 from samesense.encoder.assembly.build import build
 from samesense.errors import ConfigError
-from samesense.training.losses.mlm import IGNORED, InfoNCEWithMLM, Masking, masked_lm_head
-from samesense.training.losses.tuples import InfoNCE
+from samesense.losses.info_nce import InfoNCE
+from samesense.losses.mlm import IGNORED, InfoNCEWithMLM, Masking, masked_lm_head
 
 
 @pytest.fixture

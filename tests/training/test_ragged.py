@@ -14,17 +14,12 @@ from samesense.data.tuples.data import Group, tuple_data
 from samesense.encoder.forward.dropout import use_cheap_dropout
 from samesense.errors import DataError
 from samesense.losses import batch_hard, multi_positive, sup_con, triplet
+from samesense.losses.check import check_dataset
+from samesense.losses.multi_positive import MultiPositive, TupleMultiPositive
+from samesense.losses.sup_con import TupleSupCon
+from samesense.losses.triplet import TupleBatchTriplet, TupleTriplet
+from samesense.losses.tuples import as_classes, unfold
 from samesense.training.fit import fit
-from samesense.training.losses.check import check_dataset
-from samesense.training.losses.tuple_batches import (
-    TupleBatchTriplet,
-    TupleMultiPositive,
-    TupleSupCon,
-    TupleTriplet,
-    as_classes,
-    unfold,
-)
-from samesense.training.losses.tuples import MultiPositive
 from samesense.training.settings import TrainingSettings
 from samesense.training.tuple_batches import EMPTY, LogSavings, SetEpoch, TupleBatches, has_dropout
 from tests.messages import listen

@@ -7,8 +7,8 @@ import torch
 from samesense.data.sentences import Sentences
 from samesense.encoder.encode import encode
 from samesense.losses import cosine_matrix, rank_cse, teacher_scores
+from samesense.losses.rank_cse import RankCSE
 from samesense.recipes.teachers import open_teacher
-from samesense.training.losses.sentences import RankCSE
 from samesense.training.teachers import teacher_store
 from tests.references.rank_distillation import rank_cse as reference
 from tests.references.rank_distillation import teacher_scores as reference_teacher

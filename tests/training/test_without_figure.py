@@ -12,11 +12,11 @@ from samesense.encoder.assembly.build import build
 from samesense.encoder.encode import encode
 from samesense.errors import DataError, ModelError
 from samesense.execution.trainer import newest_checkpoint
+from samesense.losses.base import EmbeddingLoss
+from samesense.losses.cosent import CoSENT
 from samesense.recipes.cosent.settings import CosentSettings
 from samesense.recipes.runner import as_dataset
 from samesense.training.fit import fit
-from samesense.training.losses.base import EmbeddingLoss
-from samesense.training.losses.pairs import CoSENT
 from samesense.training.settings import TrainingSettings
 from tests.messages import listen
 

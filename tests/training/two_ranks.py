@@ -15,10 +15,14 @@ from torch import distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from samesense.execution.ranks import finish
-from samesense.training.losses.base import gather, nest
-from samesense.training.losses.mlm import IGNORED, InfoNCEWithMLM
-from samesense.training.losses.sentences import BatchTriplet, RankCSE, SupCon
-from samesense.training.losses.tuples import InfoNCE, MultiPositive, projection
+from samesense.losses.base import nest
+from samesense.losses.gather import gather
+from samesense.losses.info_nce import InfoNCE, projection
+from samesense.losses.mlm import IGNORED, InfoNCEWithMLM
+from samesense.losses.multi_positive import MultiPositive
+from samesense.losses.rank_cse import RankCSE
+from samesense.losses.sup_con import SupCon
+from samesense.losses.triplet import BatchTriplet
 from tests.conftest import WORDS
 from tests.training import cross_two_ranks, ragged_two_ranks, resumed_two_ranks
 from tests.training.bert import DIM, Encoder, gradient

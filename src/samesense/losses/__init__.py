@@ -1,4 +1,4 @@
-"""Loss functions from tensors to a scalar, one formula per file."""
+"""Losses, one a file: formula, loss module for sentence-transformers, settings, and the data that it fits."""
 
 from samesense.losses.contrastive import contrastive
 from samesense.losses.cosent import cosent, row_cosent
@@ -6,9 +6,9 @@ from samesense.losses.cosine import angle_scores, cosine_matrix, row_cosine
 from samesense.losses.info_nce import info_nce, info_nce_scores
 from samesense.losses.js_consistency import js_consistency, js_divergence, minus_entropy
 from samesense.losses.listwise import listmle, listnet
+from samesense.losses.mse import mse
 from samesense.losses.multi_positive import multi_positive
-from samesense.losses.rank_distillation import RankDistillation, rank_cse, teacher_scores
-from samesense.losses.regression import mse
+from samesense.losses.rank_cse import RankDistillation, rank_cse, teacher_scores
 from samesense.losses.softmax import softmax, softmax_features
 from samesense.losses.sup_con import sup_con
 from samesense.losses.triplet import batch_all, batch_hard, triplet

@@ -7,9 +7,18 @@ In terms of the distance ``d = 1 - s`` the second part is ``max(0, margin - d)^2
 
 from __future__ import annotations
 
-from torch import Tensor
+from typing import TYPE_CHECKING
 
+from pydantic import BaseModel, Field
+
+from samesense.data.pairs import targets as pairs
+from samesense.losses.base import CosineLoss
 from samesense.losses.cosine import check_number, check_scores, reduced, widen
+from samesense.losses.settings import PositiveAbove
+from samesense.losses.spec import LossSpec
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 
 def contrastive(scores: Tensor, labels: Tensor, *, threshold: float = 0.0, literal: bool = False) -> Tensor:
@@ -48,3 +57,48 @@ def contrastive(scores: Tensor, labels: Tensor, *, threshold: float = 0.0, liter
     labels = labels.to(scores.dtype)
     far = scores.clamp(min=threshold) if literal else (scores - threshold).clamp(min=0)
     return reduced(0.5 * labels * (1 - scores).square() + 0.5 * (1 - labels) * far.square(), "mean")
+
+
+class ContrastiveSettings(BaseModel):
+    """Settings of the contrastive loss."""
+
+    threshold: float = Field(0.0, ge=-1, lt=1, description="negatives below this cosine cost nothing")
+    literal: bool = Field(False, description="Eq. 2 of the CoSENT paper as printed, instead of the hinge")
+
+
+class Contrastive(CosineLoss):
+    """Contrastive loss on cosines: pairs with labels 0 and 1.
+
+    Args:
+        threshold: negatives below this cosine cost nothing.
+        literal: use Eq. 2 of the CoSENT paper as printed, instead of the hinge.
+    """
+
+    labels = "binary"
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        threshold: float = 0.0,
+        literal: bool = False,
+        mini_batch_num_tokens: int | None = None,
+    ) -> None:
+        super().__init__(model, mini_batch_num_tokens=mini_batch_num_tokens)
+        self.settings = {"threshold": threshold, "literal": literal}
+
+    def loss(self, tensors: list[Tensor], labels: Tensor) -> Tensor:
+        """Return :func:`samesense.losses.contrastive` of the cosines."""
+        return contrastive(tensors[0], labels, **self.settings)
+
+
+CONTRASTIVE_OF_PAIRS = LossSpec(
+    name="contrastive",
+    module=Contrastive,
+    settings=ContrastiveSettings,
+    targets=pairs.labels_cut_in_two,
+    target_settings=PositiveAbove,
+    kinds=("scored", "binary", "triple"),
+    takes="labels 0 and 1, or scores, which it cuts in two",
+    batches=("label-aware",),
+)

@@ -9,20 +9,32 @@ similar one. Equal labels are never compared, and a batch without a comparison c
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING, Literal
 
-import torch
-from torch import Tensor
+from pydantic import Field
 
+from samesense.data.pairs import targets as pairs
+from samesense.losses.base import CosineLoss
 from samesense.losses.cosine import (
     Reduction,
+    angle_scores,
     check_number,
     check_scores,
     propagate_not_finite,
     ranked_lists,
     reduced,
+    row_cosine,
     rowwise,
     tempered,
 )
+from samesense.losses.cross_encoder import CrossEncoderLoss
+from samesense.losses.lazy import torch
+from samesense.losses.lessons import IN_ORDER, OF_LOGITS
+from samesense.losses.settings import Temperature
+from samesense.losses.spec import LossSpec
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 
 def cosent(scores: Tensor, labels: Tensor, *, temperature: float = 0.05, margin: float = 0.0) -> Tensor:
@@ -115,3 +127,111 @@ def _reach(labels: Tensor, margin: float) -> Tensor:
 
 
 _SLACK = 1e-6
+
+
+class CrossCoSENTSettings(Temperature):
+    """Settings of CoSENT for both kinds of encoder."""
+
+    margin: float = Field(0.0, ge=0, description="labels must differ by more than this to be compared")
+
+
+class CoSENTSettings(CrossCoSENTSettings):
+    """Settings of CoSENT on embeddings."""
+
+    similarity: Literal["cosine", "angle"] = Field("cosine", description="what is ranked; angle is AnglE's")
+
+
+class CoSENT(CosineLoss):
+    """CoSENT: pairs with labels on any ordinal scale; under DDP only scores and labels are gathered.
+
+    Args:
+        temperature: divides the similarities; 0.05 is the papers' scale of 20.
+        margin: labels must differ by more than this to be compared.
+        similarity: ``"cosine"``, or ``"angle"`` for AnglE's, see :func:`samesense.losses.angle_scores`.
+
+    Example:
+        ``SentenceTransformerTrainer(model=model, train_dataset=dataset, loss=CoSENT(model))``
+    """
+
+    labels = "order"
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        temperature: float = 0.05,
+        margin: float = 0.0,
+        similarity: Literal["cosine", "angle"] = "cosine",
+        mini_batch_num_tokens: int | None = None,
+    ) -> None:
+        super().__init__(model, mini_batch_num_tokens=mini_batch_num_tokens)
+        if similarity not in ("cosine", "angle"):
+            raise ValueError(f"similarity must be 'cosine' or 'angle'; received {similarity!r}.")
+        self.settings = {"temperature": temperature, "margin": margin, "similarity": similarity}
+
+    def similarity(self, u: Tensor, v: Tensor) -> Tensor:
+        """Return the cosines, or AnglE's similarities."""
+        return row_cosine(u, v) if self.settings["similarity"] == "cosine" else angle_scores(u, v)
+
+    def loss(self, tensors: list[Tensor], labels: Tensor) -> Tensor:
+        """Return :func:`samesense.losses.cosent` of the similarities."""
+        options = {name: self.settings[name] for name in ("temperature", "margin")}
+        return cosent(tensors[0], labels, **options)
+
+    @property
+    def citation(self) -> str:
+        """BibTeX of the method."""
+        return """@article{huang2024cosent,
+    title = {CoSENT: Consistent Sentence Embedding via Similarity Ranking},
+    author = {Huang, Xiang and Peng, Hao and Zou, Dongcheng and Liu, Zhiwei and Li, Jianxin and Liu, Kay and Wu, Jia
+        and Su, Jianlin and Yu, Philip S.},
+    journal = {IEEE/ACM Transactions on Audio, Speech, and Language Processing},
+    year = {2024},
+}"""
+
+
+class CrossCoSENT(CrossEncoderLoss):
+    """CoSENT of the logits, with labels on any ordinal scale.
+
+    Args:
+        temperature: divides the logits; 1/temperature is the paper's λ. Logits are unbounded, so their scale is learnt.
+        margin: labels must differ by more than this to be compared.
+
+    Source: Huang et al. 2024 (TASLP), Eq. 11.
+    Differs: λ is 1 by default. The paper states 20 for all data sets; its code and the blog's have no λ.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        temperature: float = 1.0,
+        margin: float = 0.0,
+        mini_batch_num_tokens: int | None = None,
+    ) -> None:
+        super().__init__(model, mini_batch_num_tokens=mini_batch_num_tokens)
+        self.settings = {"temperature": temperature, "margin": margin}
+
+    def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Return :func:`samesense.losses.cosent` of the logits."""
+        return cosent(logits, labels, **self.settings)
+
+
+COSENT_OF_PAIRS = LossSpec(
+    name="cosent",
+    module=CoSENT,
+    lesson=IN_ORDER,
+    settings=CoSENTSettings,
+    targets=pairs.labels_in_order,
+    batches=("label-aware",),
+)
+
+COSENT_OF_LOGITS = LossSpec(
+    name="cosent",
+    encoder="cross",
+    module=CrossCoSENT,
+    lesson=OF_LOGITS,
+    settings=CrossCoSENTSettings,
+    targets=pairs.labels_in_order,
+    batches=("label-aware",),
+)

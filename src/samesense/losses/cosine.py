@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-import torch
-from torch import Tensor
-from torch.utils.checkpoint import checkpoint
+from samesense.losses.lazy import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 Reduction = Literal["mean", "sum"]
 """How one value per row becomes a scalar."""
@@ -196,6 +197,8 @@ def rowwise(formula: Callable[..., Tensor], *matrices: Tensor, width: int | None
     rows = max(1, BLOCK // max(1, matrices[0].shape[1] if width is None else width))
     if len(matrices[0]) <= rows:
         return formula(*matrices)
+    from torch.utils.checkpoint import checkpoint
+
     blocks = zip(*(torch.split(matrix, rows) for matrix in matrices), strict=True)
     return torch.cat([checkpoint(formula, *block, use_reentrant=False, preserve_rng_state=False) for block in blocks])
 

@@ -8,11 +8,12 @@ Candidates are the positives of all anchors and, if given, the hard negatives of
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor
-from torch.nn import functional as F
+from pydantic import Field
 
+from samesense.data.pairs import targets as pairs
+from samesense.losses.base import EmbeddingLoss
 from samesense.losses.cosine import (
     Reduction,
     check_finite,
@@ -23,6 +24,13 @@ from samesense.losses.cosine import (
     rowwise,
     tempered,
 )
+from samesense.losses.lazy import F, torch
+from samesense.losses.lessons import IN_BATCH
+from samesense.losses.settings import PositiveAbove, Temperature
+from samesense.losses.spec import LossSpec
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 
 def info_nce(
@@ -109,3 +117,79 @@ def info_nce_scores(scores: Tensor, *, temperature: float = 0.05, reduction: Red
 def _diagonal_cross_entropy(logits: Tensor) -> Tensor:
     """Return minus the log-probability ``(n,)`` that row i gives column i."""
     return rowwise(partial(torch.logsumexp, dim=1), logits) - logits.diagonal()
+
+
+class PositivesSettings(PositiveAbove):
+    """Settings for the extraction of positive pairs and hard negatives."""
+
+    hard_negatives: bool = Field(True, description="negative partners of an anchor compete for it")
+
+
+class InfoNCE(EmbeddingLoss):
+    """InfoNCE with in-batch negatives: an anchor, its positive, and any number of hard negatives.
+
+    Also known as NT-Xent and multiple negatives ranking. A single column is embedded twice, and the two dropout views
+    of a sentence are anchor and positive (unsupervised SimCSE). Under DDP the candidates of all processes are compared.
+    If only some anchors have a hard negative, labels tell which.
+
+    Args:
+        head: projection head, a module from ``(rows, dim)`` to ``(rows, other dim)``, see :func:`projection`; it is
+            trained with the model and not kept.
+        temperature: divides the cosines; 0.05 is a scale of 20.
+        own_negative_weight: added to the logit of an anchor's own hard negative (SimCSE).
+        symmetric: average with the opposite direction.
+        some_negatives: the batch has labels 0 and 1; the hard negative of a row with label 0 is a placeholder.
+    """
+
+    takes = "one text column or more: anchor, positive (or, without it, two views of the anchor), then hard negatives"
+    columns: tuple[int, int | None] = (1, None)
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        head: nn.Module | None = None,
+        temperature: float = 0.05,
+        own_negative_weight: float = 0.0,
+        symmetric: bool = False,
+        some_negatives: bool = False,
+        mini_batch_num_tokens: int | None = None,
+    ) -> None:
+        super().__init__(model, mini_batch_num_tokens=mini_batch_num_tokens)
+        self.settings = {"temperature": temperature, "own_negative_weight": own_negative_weight, "symmetric": symmetric}
+        self.head = head
+        if some_negatives:
+            self.takes = "three text columns: anchor, positive, hard negative"
+            self.columns = (3, 3)
+            self.labels = "binary"
+
+    def views(self, columns: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return a single column twice, so that dropout makes two views of it."""
+        return columns * 2 if len(columns) == 1 else columns
+
+    def loss(self, tensors: list[Tensor], labels: Any) -> Tensor:
+        """Return :func:`samesense.losses.info_nce`, without placeholder negatives."""
+        anchors, positives, *negatives = tensors if self.head is None else [self.head(column) for column in tensors]
+        if labels is not None:
+            # after gathering, as all processes must gather columns of the same shape
+            negatives = [negatives[0][labels > 0]]
+        return info_nce(anchors, positives, torch.cat(negatives) if negatives else None, **self.settings)
+
+
+def projection(dim: int) -> nn.Module:
+    """Return SimCSE's head: one linear layer and tanh, ``(rows, dim)`` to ``(rows, dim)``.
+
+    Source: Gao et al. 2021 (SimCSE), the MLP over the first token; trained only, without supervision.
+    """
+    return torch.nn.Sequential(torch.nn.Linear(dim, dim), torch.nn.Tanh())
+
+
+INFO_NCE_OF_PAIRS = LossSpec(
+    name="info-nce",
+    module=InfoNCE,
+    lesson=IN_BATCH,
+    settings=Temperature,
+    targets=pairs.positive_pairs,
+    target_settings=PositivesSettings,
+    batches=("no-duplicates",),
+)

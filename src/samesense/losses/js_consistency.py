@@ -10,12 +10,13 @@ Swapping the two views transposes the matrix, so the loss asks both views of a s
 from __future__ import annotations
 
 import math
-
-import torch
-from torch import Tensor
-from torch.nn import functional as F
+from typing import TYPE_CHECKING
 
 from samesense.losses.cosine import Reduction, check_finite, reduced, rowwise, tempered, widen
+from samesense.losses.lazy import F, torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 def js_consistency(scores: Tensor, *, temperature: float = 0.05, reduction: Reduction = "sum") -> Tensor:

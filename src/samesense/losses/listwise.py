@@ -7,10 +7,13 @@ The lists are the rows of two score matrices; the loss is their mean or sum.
 
 from __future__ import annotations
 
-from torch import Tensor
-from torch.nn import functional as F
+from typing import TYPE_CHECKING
 
 from samesense.losses.cosine import Reduction, ranked_lists, reduced, rowwise, tempered
+from samesense.losses.lazy import F
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 def listnet(

@@ -8,11 +8,18 @@ anchors, so an anchor's positives never compete with each other. ``exclude`` tak
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
-from torch.nn import functional as F
+from typing import TYPE_CHECKING, Any
 
+from samesense.data.tuples.completion import Guard
+from samesense.losses.base import EmbeddingLoss
 from samesense.losses.cosine import check_finite, rowwise, tempered, unit
+from samesense.losses.lazy import F, torch
+from samesense.losses.settings import Temperature
+from samesense.losses.spec import LossSpec
+from samesense.losses.tuples import TAKES, DrawnSettings, Filter, PlacesSettings, unfold
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 
 def multi_positive(
@@ -98,3 +105,120 @@ def _check_owners(positives: Tensor, owner: Tensor, anchors: int) -> None:
         raise ValueError(
             f"positive_owner must be 0 to {anchors - 1} for {anchors} anchors; received {int(outside[0])}."
         )
+
+
+class MultiPositive(EmbeddingLoss):
+    """SupMPN's loss: an anchor, several positives, and several negatives, in equal numbers for all anchors.
+
+    For varying numbers see :class:`~samesense.losses.multi_positive.TupleMultiPositive`.
+
+    Args:
+        positives: number of positive columns after the anchor; all later columns are negatives.
+        temperature: divides the cosines.
+    """
+
+    takes = "an anchor column, the given number of positive columns, then negative columns"
+    columns: tuple[int, int | None] = (2, None)
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        positives: int = 5,
+        temperature: float = 0.05,
+        mini_batch_num_tokens: int | None = None,
+    ) -> None:
+        super().__init__(model, mini_batch_num_tokens=mini_batch_num_tokens)
+        self.columns = (1 + positives, None)
+        self.settings = {"positives": positives, "temperature": temperature}
+
+    def before_gather(self, embeddings: list[Tensor], labels: Tensor | None) -> tuple[list[Tensor], Tensor | None]:
+        """Return anchors, all positives and all negatives, and the numbers of both for each anchor."""
+        anchors, *columns = embeddings
+        positives = self.settings["positives"]
+        sides = [
+            torch.stack(side, dim=1).flatten(0, 1) if side else anchors[:0]
+            for side in (columns[:positives], columns[positives:])
+        ]
+        counts = torch.tensor([[positives, len(columns) - positives]], device=anchors.device)
+        return [anchors, *sides], counts.expand(len(anchors), 2)
+
+    def loss(self, tensors: list[Tensor], labels: Tensor) -> Tensor:
+        """Return :func:`samesense.losses.multi_positive` of anchors with any number of positives and negatives each.
+
+        Args:
+            tensors: embeddings of the anchors, of all positives, and of all negatives, in the order of their anchors;
+                then, if false negatives are filtered, the keys of the texts of each of the three, and the keys of
+                additional positives. A candidate with the key of an anchor, or of one of its positives, is not a
+                negative of that anchor.
+            labels: ``(anchors, 2)`` numbers of positives and negatives, ``(anchors, 3)`` with those of additional ones.
+        """
+        anchors, positives, negatives, *keys = tensors
+        owners = torch.arange(len(anchors), device=anchors.device)
+        positive_owner = owners.repeat_interleave(labels[:, 0])
+        return multi_positive(
+            anchors,
+            positives,
+            negatives,
+            positive_owner=positive_owner,
+            temperature=self.settings["temperature"],
+            exclude=_exclusion_mask(keys, positive_owner, owners.repeat_interleave(labels[:, 2])) if keys else None,
+        )
+
+
+def _exclusion_mask(keys: list[Tensor], positive_owner: Tensor, extra_owner: Tensor) -> Tensor:
+    """Return a mask ``(anchors, positives + negatives)`` of candidates with the key of the anchor or of its positives.
+
+    Keys are renumbered first, so that the intermediate mask has one column per distinct key of the batch.
+    """
+    numbers = torch.unique(torch.cat(keys), return_inverse=True)[1]
+    anchors, positives, negatives, extra = torch.split(numbers, [len(column) for column in keys])
+    same = torch.zeros(len(anchors), int(numbers.max()) + 1, dtype=torch.bool, device=numbers.device)
+    same[torch.arange(len(anchors), device=numbers.device), anchors] = True
+    same[positive_owner, positives] = True
+    same[extra_owner, extra] = True
+    return same[:, torch.cat([positives, negatives])]
+
+
+class FilteredInfoNCESettings(Temperature, Filter):
+    """Settings of SupMPN's loss."""
+
+
+class TupleMultiPositive(MultiPositive):
+    """SupMPN's loss on tuples of any size.
+
+    Args:
+        positives: places for positives.
+        false_negative_filter: unless ``"off"``, texts that count as the same as the anchor or one of its positives are
+            not used as its negatives.
+        settings: further settings of :class:`MultiPositive`, and the model.
+    """
+
+    takes = TAKES
+    labels = "class"
+
+    def __init__(self, *model: Any, positives: int = 5, false_negative_filter: Guard = "same", **settings: Any) -> None:
+        super().__init__(*model, positives=positives, **settings)
+        self.columns = (1, 1)
+        self.settings["false_negative_filter"] = false_negative_filter
+
+    def before_gather(self, embeddings: list[Tensor], labels: Tensor | None) -> tuple[list[Tensor], Tensor | None]:
+        """Return the tuples as :meth:`MultiPositive.loss` takes them."""
+        batch = unfold(embeddings[0], labels, self.settings["positives"])
+        keys = [*torch.split(batch.keys, [len(column) for column in batch.columns]), batch.extra_keys]
+        return [*batch.columns, *(keys if self.settings["false_negative_filter"] != "off" else ())], batch.counts
+
+
+SUPMPN_OF_TUPLES = LossSpec(
+    name="supmpn",
+    module=TupleMultiPositive,
+    settings=FilteredInfoNCESettings,
+    target_settings=PlacesSettings,
+)
+
+INFO_NCE_OF_TUPLES = LossSpec(
+    name="info-nce",
+    module=TupleMultiPositive,
+    settings=FilteredInfoNCESettings,
+    target_settings=DrawnSettings,
+)

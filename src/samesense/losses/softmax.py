@@ -8,11 +8,21 @@ The linear head from features to logits belongs to the caller and is discarded a
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
-from torch.nn import functional as F
+from typing import TYPE_CHECKING
 
+from pydantic import BaseModel, Field
+
+from samesense.data.pairs import targets as pairs
+from samesense.data.pairs.bins import Bins
+from samesense.data.tuples.data import partners_as_classes
+from samesense.losses.base import EmbeddingLoss
 from samesense.losses.cosine import check_finite, check_labelled, check_rows, reduced, widen
+from samesense.losses.lazy import F, torch
+from samesense.losses.lessons import OF_ROWS
+from samesense.losses.spec import LossSpec
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 
 def softmax_features(u: Tensor, v: Tensor, *, product: bool = False) -> Tensor:
@@ -68,3 +78,60 @@ def softmax(logits: Tensor, labels: Tensor) -> Tensor:
             f"softmax takes labels 0 to {classes - 1} for {classes} classes; received {outside[0].item()}."
         )
     return reduced(F.cross_entropy(widen(logits), labels, reduction="none"), "mean")
+
+
+class SoftmaxSettings(BaseModel):
+    """Settings of the classification of pairs."""
+
+    product: bool = Field(False, description="add u * v to the features, as InferSent does")
+
+
+class BinsSettings(BaseModel):
+    """Setting for the binning of scores into classes."""
+
+    bins: Bins = Field(None, description="of scores: number of bins of equal width, or edges, as in: 0,1.5,3,5")
+
+
+class Softmax(EmbeddingLoss):
+    """Classification of pairs by (u, v, |u - v|), with integer classes; the head is trained and not kept.
+
+    Args:
+        classes: number of classes.
+        dim: dimension of the embeddings; ``None`` for that of the model.
+        product: add u * v to the features, as InferSent does.
+    """
+
+    labels = "class"
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        classes: int,
+        dim: int | None = None,
+        product: bool = False,
+        mini_batch_num_tokens: int | None = None,
+    ) -> None:
+        super().__init__(model, mini_batch_num_tokens=mini_batch_num_tokens)
+        self.settings = {"classes": classes, "product": product}
+        dim = model.get_embedding_dimension() if dim is None else dim  # type: ignore[operator]
+        self.head = torch.nn.Linear(dim * (4 if product else 3), classes)
+
+    def loss(self, tensors: list[Tensor], labels: Tensor) -> Tensor:
+        """Return :func:`samesense.losses.softmax` of the head's logits."""
+        features = softmax_features(*tensors, product=self.settings["product"])
+        return softmax(self.head(features.to(self.head.weight.dtype)), labels)
+
+
+SOFTMAX_OF_PAIRS = LossSpec(
+    name="softmax",
+    module=Softmax,
+    lesson=OF_ROWS,
+    settings=SoftmaxSettings,
+    targets=pairs.labels_as_classes,
+    target_settings=BinsSettings,
+    takes="classes: NLI or binary labels, whole scores, or other scores by bins",
+    batches=("label-aware",),
+)
+
+SOFTMAX_OF_TUPLES = LossSpec(name="softmax", module=Softmax, lesson=OF_ROWS, targets=partners_as_classes)

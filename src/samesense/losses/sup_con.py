@@ -7,10 +7,17 @@ where ``s`` is the cosine and ``P(i)`` the positives of anchor i.
 
 from __future__ import annotations
 
-from torch import Tensor
-from torch.nn import functional as F
+from typing import TYPE_CHECKING
 
+from samesense.losses.base import EmbeddingLoss
 from samesense.losses.cosine import Reduction, check_labelled, cosine_matrix, reduced, tempered, without_diagonal
+from samesense.losses.lazy import F
+from samesense.losses.settings import Temperature
+from samesense.losses.spec import LossSpec
+from samesense.losses.tuples import PlacesSettings, TupleLoss
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 
 def sup_con(embeddings: Tensor, labels: Tensor, *, temperature: float = 0.1, reduction: Reduction = "mean") -> Tensor:
@@ -44,3 +51,30 @@ def sup_con(embeddings: Tensor, labels: Tensor, *, temperature: float = 0.1, red
     total = -F.log_softmax(logits, dim=1).masked_fill(~positive, 0).sum(dim=1)
     # anchors without a positive are left out; without the clamp their 0/0 would still make the gradient NaN
     return reduced((total / count.clamp(min=1))[count > 0], reduction)
+
+
+class SupCon(EmbeddingLoss):
+    """Supervised contrastive loss: sentences with class labels; those of the same class are positives.
+
+    Args:
+        temperature: divides the cosines.
+    """
+
+    takes = "one text column"
+    columns = (1, 1)
+    labels = "class"
+
+    def __init__(self, model: nn.Module, *, temperature: float = 0.1, mini_batch_num_tokens: int | None = None) -> None:
+        super().__init__(model, mini_batch_num_tokens=mini_batch_num_tokens)
+        self.settings = {"temperature": temperature}
+
+    def loss(self, tensors: list[Tensor], labels: Tensor) -> Tensor:
+        """Return :func:`samesense.losses.sup_con`."""
+        return sup_con(tensors[0], labels, **self.settings)
+
+
+class TupleSupCon(TupleLoss, SupCon):
+    """SupCon on tuples."""
+
+
+SUP_CON_OF_TUPLES = LossSpec(name="supcon", module=TupleSupCon, settings=Temperature, target_settings=PlacesSettings)

@@ -7,11 +7,12 @@ with ``d`` the Euclidean distance, or ``1 - cos``.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import torch
-from torch import Tensor
+from pydantic import BaseModel, Field
 
+from samesense.data.pairs import targets as pairs
+from samesense.losses.base import EmbeddingLoss
 from samesense.losses.cosine import (
     check_finite,
     check_labelled,
@@ -22,6 +23,13 @@ from samesense.losses.cosine import (
     row_cosine,
     widen,
 )
+from samesense.losses.lazy import torch
+from samesense.losses.lessons import OF_TRIPLETS
+from samesense.losses.spec import LossSpec
+from samesense.losses.tuples import DrawnSettings, Filter, PlacesSettings, TupleLoss, unfold
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 Distance = Literal["cosine", "euclidean"]
 """``1 - cos``, or the length of the difference."""
@@ -174,3 +182,113 @@ def _distance_matrix(embeddings: Tensor, distance: str) -> Tensor:
     wide = widen(embeddings)
     with torch.autocast(wide.device.type, enabled=False):
         return torch.cdist(wide, wide, compute_mode="donot_use_mm_for_euclid_dist")
+
+
+class TripletSettings(BaseModel):
+    """Settings of triplet losses."""
+
+    distance: Literal["cosine", "euclidean"] = Field("cosine", description="distance")
+    triplet_margin: float | None = Field(
+        None, ge=0, description="how much nearer the positive must be [cosine 0.5, euclidean 1]"
+    )
+
+
+class Triplet(EmbeddingLoss):
+    """Triplet loss: an anchor, a positive and a negative.
+
+    Args:
+        distance: ``"cosine"`` or ``"euclidean"``.
+        triplet_margin: how much nearer the positive must be; ``None`` is the default of the loss for the distance.
+    """
+
+    takes = "three text columns: anchor, positive, negative"
+    columns = (3, 3)
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        distance: Literal["cosine", "euclidean"] = "cosine",
+        triplet_margin: float | None = None,
+        mini_batch_num_tokens: int | None = None,
+    ) -> None:
+        super().__init__(model, mini_batch_num_tokens=mini_batch_num_tokens)
+        self.settings = {"distance": distance, "triplet_margin": triplet_margin}
+
+    def loss(self, tensors: list[Tensor], labels: Any) -> Tensor:
+        """Return :func:`samesense.losses.triplet`."""
+        return triplet(*tensors, distance=self.settings["distance"], margin=self.settings["triplet_margin"])
+
+
+class BatchTriplet(EmbeddingLoss):
+    """Triplets mined in a batch of sentences with class labels: all with a loss, or the hardest of each anchor.
+
+    Args:
+        mining: ``"all"`` or ``"hard"``.
+        distance: ``"cosine"`` or ``"euclidean"``.
+        triplet_margin: how much nearer the positive must be; ``None`` is the default of the loss for the distance.
+    """
+
+    takes = "one text column"
+    columns = (1, 1)
+    labels = "class"
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        mining: Literal["all", "hard"] = "hard",
+        distance: Literal["cosine", "euclidean"] = "cosine",
+        triplet_margin: float | None = None,
+        mini_batch_num_tokens: int | None = None,
+    ) -> None:
+        super().__init__(model, mini_batch_num_tokens=mini_batch_num_tokens)
+        if mining not in ("all", "hard"):
+            raise ValueError(f"mining must be 'all' or 'hard'; received {mining!r}.")
+        self.settings = {"mining": mining, "distance": distance, "triplet_margin": triplet_margin}
+
+    def loss(self, tensors: list[Tensor], labels: Tensor) -> Tensor:
+        """Return :func:`samesense.losses.batch_all` or :func:`samesense.losses.batch_hard`."""
+        mined = batch_all if self.settings["mining"] == "all" else batch_hard
+        return mined(tensors[0], labels, distance=self.settings["distance"], margin=self.settings["triplet_margin"])
+
+
+class FilteredDrawnSettings(DrawnSettings, Filter):
+    """Settings of tuples for the triplet loss, whose negatives are filtered when they are drawn."""
+
+
+class TupleTriplet(TupleLoss, Triplet):
+    """The triplet loss on tuples of one positive and one negative."""
+
+    def before_gather(self, embeddings: list[Tensor], labels: Tensor | None) -> tuple[list[Tensor], Tensor | None]:
+        """Return anchors, positives and negatives."""
+        return unfold(embeddings[0], labels, 1).columns, None
+
+
+class TupleBatchTriplet(TupleLoss, BatchTriplet):
+    """Triplets found among the texts of tuples."""
+
+
+TRIPLET_OF_PAIRS = LossSpec(
+    name="triplet",
+    module=Triplet,
+    lesson=OF_TRIPLETS,
+    settings=TripletSettings,
+    targets=pairs.formed_triplets,
+    kinds=("binary", "nli", "triple"),
+    takes="NLI or binary labels, from which it forms triplets",
+)
+
+TRIPLET_OF_TUPLES = LossSpec(
+    name="triplet",
+    module=TupleTriplet,
+    settings=TripletSettings,
+    target_settings=FilteredDrawnSettings,
+)
+
+BATCH_HARD_OF_TUPLES = LossSpec(
+    name="batch-hard",
+    module=TupleBatchTriplet,
+    settings=TripletSettings,
+    target_settings=PlacesSettings,
+)

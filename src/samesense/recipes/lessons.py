@@ -16,11 +16,11 @@ from samesense.data.tuples.completion import Completion, key_of, normalize_text
 from samesense.data.tuples.data import TupleData
 from samesense.errors import DataError
 from samesense.execution.ranks import world_size
+from samesense.losses.lessons import IN_BATCH, OF_TRIPLETS, Batch, Lesson, drawn_batches
+from samesense.losses.registry import PAIR_LOSSES
 from samesense.recipes.sections.data import SectionsSettings, SectionTriplets
 from samesense.recipes.supmpn.settings import SupmpnSettings
 from samesense.recipes.unsupervised.settings import RankcseSettings, SimcseSettings
-from samesense.training.losses.lessons import IN_BATCH, OF_TRIPLETS, Batch, Lesson, drawn_batches
-from samesense.training.losses.registry import PAIR_LOSSES
 from samesense.types import Indices
 
 WORTH_SAYING = 0.01

@@ -30,7 +30,10 @@ from samesense.execution.progress import stage
 from samesense.execution.ranks import is_main, world_size
 from samesense.execution.trainer import StopOnInterrupt, newest_checkpoint, run_trainer, training_arguments
 from samesense.execution.trainer_fields import check_trainer
+from samesense.losses.base import EmbeddingLoss, nest
+from samesense.losses.check import check_dataset
 from samesense.losses.cosine import NotFiniteError
+from samesense.losses.cross_encoder import CrossEncoderLoss
 from samesense.training.batches import Batches, batch_sampler_of, check_fills_step, examples_of_epoch
 from samesense.training.callbacks import (
     DEV_METRIC,
@@ -53,9 +56,6 @@ from samesense.training.lora import (
     merge,
     saving_trained_weights,
 )
-from samesense.training.losses.base import EmbeddingLoss, nest
-from samesense.training.losses.check import check_dataset
-from samesense.training.losses.cross import CrossEncoderLoss
 from samesense.training.mixing import Mix, MixedTrainer
 from samesense.training.optimizer import RowAdamW, clip_all, sparse_embeddings
 from samesense.training.settings import TrainingSettings
@@ -148,7 +148,7 @@ def fit(  # noqa: PLR0913 - the arguments of a run
 
     Raises:
         ConfigError: if early stopping has no dev score, or settings do not fit the model or the number of processes.
-        DataError: if columns or labels do not fit the loss; see :func:`samesense.training.losses.check.check_dataset`.
+        DataError: if columns or labels do not fit the loss; see :func:`samesense.losses.check.check_dataset`.
 
     Differs: on a CPU, dropout masks come from :class:`~samesense.encoder.forward.dropout.CheapDropout`, with the same
         distribution but other random numbers. Cross-encoders are selected by Spearman; the code of CoSENT's author

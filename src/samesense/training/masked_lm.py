@@ -28,7 +28,7 @@ from samesense.execution.progress import without_bars
 from samesense.execution.weights import checked_weights
 from samesense.failures import opening
 from samesense.hub import hub_access
-from samesense.training.losses.mlm import IGNORED, StatesAsGiven
+from samesense.losses.mlm import IGNORED, StatesAsGiven
 from samesense.types import Indices
 
 FEW_DOCUMENTS = 10

@@ -13,11 +13,9 @@ from torch import nn
 from transformers import TrainerCallback, TrainerState
 
 from samesense.data.tuples.completion import Completed
+from samesense.losses.tuples import EMPTY
 
 logger = logging.getLogger(__name__)
-
-EMPTY = -1
-"""Label of a place without a text."""
 
 
 class TupleBatches:

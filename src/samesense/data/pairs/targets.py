@@ -1,6 +1,6 @@
 """Turns labelled pairs into the inputs of a loss: label values, classes, triplets or positive pairs.
 
-:mod:`samesense.training.losses.registry` lists which loss uses which of these functions.
+:mod:`samesense.losses.registry` lists which loss uses which of these functions.
 
 Source: Huang et al. 2024 (TASLP), sections III-A and V, and the scaling in its authors' code (scores divided by 5, NLI
     labels by 2, scores above 2.5 or, on a scale from 1, above 3 positive).

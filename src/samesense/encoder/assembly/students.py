@@ -177,7 +177,7 @@ def static_student(teacher: SentenceTransformer, texts: Sequence[str], dim: int 
     """Return a static model with the teacher's tokenizer; its token vectors are the teacher's embeddings of the tokens.
 
     The vectors are centred, projected onto their first ``dim`` principal axes, and weighted by the rarity of each token
-    in ``texts``. It is meant to be trained further; see :mod:`samesense.training.losses.distillation`.
+    in ``texts``. It is meant to be trained further; see :mod:`samesense.losses.distillation`.
 
     Raises:
         ConfigError: if the width is not between 1 and the teacher's.

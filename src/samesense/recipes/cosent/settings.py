@@ -11,9 +11,9 @@ from samesense.data import PairData
 from samesense.data.examples import label_aware_examples
 from samesense.data.pairs.targets import Targets
 from samesense.errors import ConfigError
+from samesense.losses.registry import PAIR_LOSSES
+from samesense.losses.spec import Encoder, LossSpec
 from samesense.recipes.settings import BI_ONLY, EncoderSettings, bind, read_settings, shipped
-from samesense.training.losses.registry import PAIR_LOSSES
-from samesense.training.losses.spec import Encoder, LossSpec
 
 
 @PAIR_LOSSES.add_settings
@@ -41,7 +41,7 @@ class CosentSettings(EncoderSettings):
         return PAIR_LOSSES.spec(self.loss, self.encoder)
 
     def targets(self, train: PairData) -> Targets:
-        """Return what the loss is trained on; see :meth:`samesense.training.losses.spec.Losses.targets`."""
+        """Return what the loss is trained on; see :meth:`samesense.losses.spec.Losses.targets`."""
         return PAIR_LOSSES.targets(train, self.loss, self.encoder, **dict(self))
 
     def examples(self, train: PairData) -> int:

@@ -7,7 +7,7 @@ they give the sentences of each batch, as in RankCSE, and their vectors. Then st
 same pairs and timed in turns.
 
 Source: Liu et al. 2023 (RankCSE), for the ranking of several teachers; see
-    :class:`~samesense.training.losses.distillation.Distillation` for the vectors.
+    :class:`~samesense.losses.distillation.Distillation` for the vectors.
 Differs: no InfoNCE and no consistency, and so one view: the teachers say what is near, also of a sentence and itself.
 """
 
@@ -27,6 +27,7 @@ from samesense.encoder.assembly.build import set_prompt
 from samesense.encoder.assembly.students import make_student
 from samesense.encoder.maps.whitening import check_whole
 from samesense.errors import ConfigError, ModelError
+from samesense.losses.distillation import Distillation
 from samesense.recipes.distil.report import KEPT, StudentReport, report_student
 from samesense.recipes.distil.settings import NO_TEACHER, DistilSettings
 from samesense.recipes.estimate import estimate as estimate_job
@@ -35,7 +36,6 @@ from samesense.recipes.run_folder import SECTIONS, check_new
 from samesense.recipes.runner import run as run_job
 from samesense.recipes.training_run import TrainingRun
 from samesense.recipes.unsupervised.rankcse import describe, terms, with_teachers
-from samesense.training.losses.distillation import Distillation
 from samesense.training.teachers import TeacherStore
 from samesense.types import Result
 

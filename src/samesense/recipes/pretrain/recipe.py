@@ -37,6 +37,7 @@ from samesense.execution.progress import Laps, progress_bar, stage
 from samesense.execution.ranks import world_size
 from samesense.execution.trainer import StopOnInterrupt, newest_checkpoint, run_trainer, training_arguments
 from samesense.execution.trainer_fields import check_trainer
+from samesense.losses.mlm import transformer_source
 from samesense.recipes import run_folder
 from samesense.recipes.origin.stages import check_apart, fingerprint
 from samesense.recipes.pretrain.settings import PretrainSettings
@@ -45,7 +46,6 @@ from samesense.results import Results
 from samesense.training import manifest
 from samesense.training.callbacks import History, Patience, Progress
 from samesense.training.fit import TrainOutput
-from samesense.training.losses.mlm import transformer_source
 from samesense.training.masked_lm import (
     Blocks,
     Masked,

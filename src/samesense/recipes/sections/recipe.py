@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from sentence_transformers import SentenceTransformer
 
+from samesense.losses.triplet import Triplet
 from samesense.recipes.job import Job, TrainingInputs
 from samesense.recipes.runner import as_dataset
 from samesense.recipes.sections.data import SectionsSettings, SectionTriplets
-from samesense.training.losses.tuples import Triplet
 
 
 def prepare(model: SentenceTransformer, job: Job[SectionTriplets, SectionsSettings]) -> TrainingInputs:

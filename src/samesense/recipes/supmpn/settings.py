@@ -15,10 +15,11 @@ from samesense.data.tuples.data import TupleData
 from samesense.data.tuples.read import read_tuples
 from samesense.errors import ConfigError, DataError
 from samesense.execution.ranks import world_size
+from samesense.losses.registry import TUPLE_LOSSES
+from samesense.losses.spec import LossSpec
+from samesense.losses.tuples import Filter, PlacesSettings
 from samesense.places import JOINT
 from samesense.recipes.settings import EncoderSettings
-from samesense.training.losses.registry import TUPLE_LOSSES, Filter, PlacesSettings
-from samesense.training.losses.spec import LossSpec
 from samesense.types import PoolingName
 
 

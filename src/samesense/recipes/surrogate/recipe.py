@@ -30,14 +30,13 @@ from samesense.errors import ModelError
 from samesense.evaluation.sts import evaluate_pairs
 from samesense.failures import imported
 from samesense.inference.models.load import load
+from samesense.losses.distillation import Distillation
+from samesense.losses.mse import MSE, CrossMSE
 from samesense.recipes.job import Job, TrainingInputs
 from samesense.recipes.run_folder import SECTIONS
 from samesense.recipes.runner import as_dataset
 from samesense.recipes.surrogate.data import Harvested, targets_of
 from samesense.recipes.surrogate.settings import SurrogateSettings
-from samesense.training.losses.cross import CrossMSE
-from samesense.training.losses.distillation import Distillation
-from samesense.training.losses.pairs import MSE
 from samesense.types import Result
 
 if TYPE_CHECKING:

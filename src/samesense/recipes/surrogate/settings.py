@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal, Self
 from pydantic import Field, model_validator
 
 from samesense.errors import ConfigError
+from samesense.losses.spec import Encoder
 from samesense.recipes.settings import BI_ONLY, EncoderSettings
-from samesense.training.losses.spec import Encoder
 
 if TYPE_CHECKING:
     from samesense.recipes.surrogate.data import Harvested

@@ -19,14 +19,14 @@ from samesense.data import PairData
 from samesense.data.pairs.targets import Targets
 from samesense.data.sentences import Sentences
 from samesense.errors import ConfigError
+from samesense.losses.base import EmbeddingLoss
+from samesense.losses.info_nce import InfoNCE
+from samesense.losses.mlm import InfoNCEWithMLM, Masking, masked_lm_head
+from samesense.losses.registry import PAIR_LOSSES
 from samesense.recipes.job import Job, TrainingInputs
 from samesense.recipes.runner import as_dataset
 from samesense.recipes.unsupervised.settings import SimcseSettings
 from samesense.recipes.unsupervised.views import check_two_views, geometry_callbacks, new_head, set_dropout
-from samesense.training.losses.base import EmbeddingLoss
-from samesense.training.losses.mlm import InfoNCEWithMLM, Masking, masked_lm_head
-from samesense.training.losses.registry import PAIR_LOSSES
-from samesense.training.losses.tuples import InfoNCE
 
 
 def prepare(model: SentenceTransformer, job: Job[Sentences | PairData, SimcseSettings]) -> TrainingInputs:

@@ -20,11 +20,11 @@ from samesense.encoder.forward.grad_cache import forward
 from samesense.errors import ConfigError, ModelError
 from samesense.evaluation.geometry import GeometryTask
 from samesense.inference.models.load import load
+from samesense.losses.base import TermMeans
+from samesense.losses.info_nce import projection
+from samesense.losses.rank_cse import RankCSE
 from samesense.recipes.unsupervised.settings import Head, ViewSettings
 from samesense.reports.store import TERM
-from samesense.training.losses.base import TermMeans
-from samesense.training.losses.sentences import RankCSE
-from samesense.training.losses.tuples import projection
 
 logger = logging.getLogger(__name__)
 

@@ -8,16 +8,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from torch import nn
 
 from samesense.errors import DataError
-from samesense.training.losses.base import EmbeddingLoss, LabelKind, fits_bounds
-from samesense.training.losses.pairs import Softmax
-from samesense.training.losses.registry import OTHER_MODULES, PAIR_LOSSES
-from samesense.training.losses.spec import loss_class
+from samesense.losses.base import EmbeddingLoss, LabelKind, fits_bounds
+from samesense.losses.registry import OTHER_MODULES, PAIR_LOSSES
+from samesense.losses.softmax import Softmax
 
 if TYPE_CHECKING:
     from datasets import Dataset
+    from torch import nn
 
 LABELS = ("label", "labels", "score", "scores")
 """Columns that the trainer of sentence-transformers uses as labels."""
@@ -65,7 +64,7 @@ def check_dataset(loss: nn.Module, dataset: Dataset) -> None:
 def loss_classes() -> list[type[EmbeddingLoss]]:
     """Return every loss of embeddings that takes plain columns, in the order in which messages list them."""
     pair_modules = [spec.module for spec in PAIR_LOSSES.specs if spec.encoder == "bi"]
-    return [loss_class(module) for module in (*pair_modules, *OTHER_MODULES)]
+    return [*pair_modules, *OTHER_MODULES]
 
 
 def _fits(loss: EmbeddingLoss | type[EmbeddingLoss], shape: DatasetShape) -> bool:

@@ -10,16 +10,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import torch
-from torch import Tensor, nn
-from torch import distributed as dist
-from torch.nn import functional as F
-
-from samesense.encoder.forward.batching import embed_columns
 from samesense.errors import ConfigError
-from samesense.losses.cosine import check_number
+from samesense.losses.cosine import check_number, row_cosine
+from samesense.losses.lazy import F, Module, torch
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 LabelKind = Literal["none", "order", "binary", "number", "class", "row"]
 """Labels that a loss takes: none, numbers whose order counts, 0 and 1, numbers on the cosine's scale, integer classes
@@ -47,7 +45,7 @@ class TermMeans:
         return means
 
 
-class LossModule(nn.Module):
+class LossModule(Module):
     """Base of all loss modules: it has settings, whose numbers must be finite."""
 
     _settings: dict[str, Any]
@@ -99,6 +97,8 @@ class EmbeddingLoss(LossModule):
         columns = list(sentence_features)
         if not fits_bounds(len(columns), self.columns):
             raise ValueError(f"{type(self).__name__} takes {self.takes}; received {len(columns)} columns.")
+        from samesense.encoder.forward.batching import embed_columns  # loads sentence-transformers
+
         embeddings = embed_columns(self.model, self.views(columns), mini_batch_num_tokens=self.mini_batch_num_tokens)
         return self.compute_loss_from_embeddings(embeddings, labels)
 
@@ -111,6 +111,8 @@ class EmbeddingLoss(LossModule):
             return total
 
     def _loss_of(self, embeddings: list[Tensor], labels: Tensor | None) -> Tensor:
+        from samesense.losses.gather import gather  # loads torch
+
         tensors, labels = self.before_gather(embeddings, labels)
         return self.loss([gather(rows) for rows in tensors], None if labels is None else gather(labels))
 
@@ -149,6 +151,18 @@ class EmbeddingLoss(LossModule):
         return {**self.settings, "mini_batch_num_tokens": self.mini_batch_num_tokens}
 
 
+class CosineLoss(EmbeddingLoss):
+    """Base of losses of one similarity per pair, the cosine; under DDP only scores and labels are gathered."""
+
+    def before_gather(self, embeddings: list[Tensor], labels: Tensor | None) -> tuple[list[Tensor], Tensor | None]:
+        """Return the similarity ``(pairs,)`` and the labels of this process's pairs."""
+        return super().before_gather([self.similarity(*embeddings)], labels)
+
+    def similarity(self, u: Tensor, v: Tensor) -> Tensor:
+        """Return the similarity ``(pairs,)`` of each row of ``u`` with the same row of ``v``."""
+        return row_cosine(u, v)
+
+
 def fits_bounds(columns: int, bounds: tuple[int, int | None]) -> bool:
     """Return whether a number of columns is within the bounds of a loss."""
     least, most = bounds
@@ -171,41 +185,3 @@ def nest(loss: EmbeddingLoss, widths: Sequence[int], dim: int | None) -> None:
             f"{', '.join(map(str, widths))}."
         )
     loss.matryoshka = tuple(widths)
-
-
-def gather(rows: Tensor) -> Tensor:
-    """Return the rows of all ranks, in order of rank; with one process, ``rows`` itself.
-
-    Ranks may have different numbers of rows (in the last batch of an epoch), but agree in all other dimensions. A loss
-    of the result is that of the joined batch on every rank, and so is its gradient, after DDP has averaged the
-    gradients of the ranks. The result ``(rows of all ranks, ...)`` is differentiable in this rank's rows.
-    """
-    if not (dist.is_available() and dist.is_initialized()) or dist.get_world_size() == 1:
-        return rows
-    gathered: Tensor = _Gather.apply(rows)  # type: ignore[no-untyped-call]
-    return gathered
-
-
-class _Gather(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, rows: Tensor) -> Tensor:
-        world = dist.get_world_size()
-        rank = dist.get_rank()
-        row_count = torch.tensor([rows.shape[0]], device=rows.device)
-        counts = [torch.zeros_like(row_count) for _ in range(world)]
-        dist.all_gather(counts, row_count)
-        sizes = [int(count) for count in counts]
-        # all_gather needs equal shapes, so shorter ranks are padded to the longest
-        padded = rows.new_zeros(max(sizes), *rows.shape[1:])
-        padded[: rows.shape[0]] = rows
-        received = [torch.empty_like(padded) for _ in range(world)]
-        dist.all_gather(received, padded)
-        ctx.start = sum(sizes[:rank])
-        ctx.rows = rows.shape[0]
-        ctx.world = world
-        return torch.cat([rank_rows[:size] for rank_rows, size in zip(received, sizes, strict=True)])
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
-        gradient = gradients[0][ctx.start : ctx.start + ctx.rows]
-        return gradient * int(ctx.world)  # DDP divides the sum of the ranks' gradients by their number

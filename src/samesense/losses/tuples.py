@@ -9,18 +9,58 @@ belongs to that class.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
-import torch
-from torch import Tensor
+from pydantic import BaseModel, Field
 
 from samesense.data.tuples.completion import Guard
-from samesense.training.losses.base import EmbeddingLoss, gather
-from samesense.training.losses.sentences import BatchTriplet, SupCon
-from samesense.training.losses.tuples import MultiPositive, Triplet
-from samesense.training.tuple_batches import EMPTY
+from samesense.data.tuples.paraphrase import PARAPHRASER, AugmentName
+from samesense.losses.base import EmbeddingLoss
+from samesense.losses.lazy import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+EMPTY = -1
+"""Label of a place without a text."""
 
 TAKES = "one text column, put together by TupleBatches out of anchors with their row numbers as labels"
+
+
+class Filter(BaseModel):
+    """Setting of losses that can filter false negatives."""
+
+    false_negative_filter: Guard = Field(
+        "same",
+        description="texts that are no negatives of an anchor: same as it or a positive of it; near: or of the same "
+        "words; off: all count",
+    )
+
+
+class DrawnSettings(BaseModel):
+    """Settings for drawing and padding tuples, and for encoding equal texts."""
+
+    resample: Literal["epoch", "fixed"] = Field("epoch", description="draw tuples again each epoch, or once")
+    encode_once: bool = Field(True, description="encode equal sentences of a batch once; copies of an anchor apart")
+    tuples: Literal["padded", "ragged"] = Field(
+        "padded",
+        description="padded fills all places, copies of the anchor as positives unless the loss takes one; ragged "
+        "leaves them empty",
+    )
+
+
+class PlacesSettings(DrawnSettings):
+    """Settings of tuples with several positives and negatives."""
+
+    positives: int = Field(5, ge=1, description="places for positives of an anchor")
+    negatives: int = Field(5, ge=0, description="places for negatives of an anchor")
+    augment: AugmentName = Field(
+        "none", description="how places for positives are filled before copies of the anchor are taken"
+    )
+    augment_share: float | None = Field(
+        None, gt=0, le=1, description="share of words, or of texts [deletion 0.1, synonym 0.2, paraphrase 0.5]"
+    )
+    paraphraser: str = Field(PARAPHRASER, description="paraphrase: folder or hub name of a seq2seq model")
 
 
 @dataclass(frozen=True)
@@ -61,32 +101,7 @@ def unfold(texts: Tensor, labels: Tensor | None, positives: int) -> UnfoldedBatc
     return UnfoldedBatch(columns, counts, text_keys, extra_keys[has_extra])
 
 
-class TupleMultiPositive(MultiPositive):
-    """SupMPN's loss on tuples of any size.
-
-    Args:
-        positives: places for positives.
-        false_negative_filter: unless ``"off"``, texts that count as the same as the anchor or one of its positives are
-            not used as its negatives.
-        settings: further settings of :class:`MultiPositive`, and the model.
-    """
-
-    takes = TAKES
-    labels = "class"
-
-    def __init__(self, *model: Any, positives: int = 5, false_negative_filter: Guard = "same", **settings: Any) -> None:
-        super().__init__(*model, positives=positives, **settings)
-        self.columns = (1, 1)
-        self.settings["false_negative_filter"] = false_negative_filter
-
-    def before_gather(self, embeddings: list[Tensor], labels: Tensor | None) -> tuple[list[Tensor], Tensor | None]:
-        """Return the tuples as :meth:`MultiPositive.loss` takes them."""
-        batch = unfold(embeddings[0], labels, self.settings["positives"])
-        keys = [*torch.split(batch.keys, [len(column) for column in batch.columns]), batch.extra_keys]
-        return [*batch.columns, *(keys if self.settings["false_negative_filter"] != "off" else ())], batch.counts
-
-
-class _TupleLoss(EmbeddingLoss):
+class TupleLoss(EmbeddingLoss):
     """Base of losses over tuples with ``positives`` places for positives; the formula is that of the other base."""
 
     takes = TAKES
@@ -102,28 +117,14 @@ class _TupleLoss(EmbeddingLoss):
         return as_classes(unfold(embeddings[0], labels, self.positives))
 
 
-class TupleTriplet(_TupleLoss, Triplet):
-    """The triplet loss on tuples of one positive and one negative."""
-
-    def before_gather(self, embeddings: list[Tensor], labels: Tensor | None) -> tuple[list[Tensor], Tensor | None]:
-        """Return anchors, positives and negatives."""
-        return unfold(embeddings[0], labels, 1).columns, None
-
-
-class TupleSupCon(_TupleLoss, SupCon):
-    """SupCon on tuples."""
-
-
-class TupleBatchTriplet(_TupleLoss, BatchTriplet):
-    """Triplets found among the texts of tuples."""
-
-
 def as_classes(batch: UnfoldedBatch) -> tuple[list[Tensor], Tensor]:
     """Return the embeddings of all texts in one column, and the class of each; a positive has that of its anchor.
 
     Anchors that share a text, as anchor or positive in any process, form one class. A negative with such a text belongs
     to its class; any other negative is a class by itself.
     """
+    from samesense.losses.gather import gather  # loads torch
+
     anchors, positives, _ = torch.split(batch.keys, [len(column) for column in batch.columns])
     texts = gather(torch.cat([anchors, positives]))
     owners = gather(torch.cat([anchors, anchors.repeat_interleave(batch.counts[:, 0])]))

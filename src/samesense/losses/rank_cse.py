@@ -11,16 +11,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-import torch
-from torch import Tensor
-
+from samesense.losses.base import EmbeddingLoss, LabelKind, TermMeans
 from samesense.losses.cosent import row_cosent
 from samesense.losses.cosine import Reduction, check_number, cosine_matrix
 from samesense.losses.info_nce import info_nce_scores
 from samesense.losses.js_consistency import js_consistency, minus_entropy
+from samesense.losses.lazy import torch
 from samesense.losses.listwise import listmle, listnet
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 Rank = Literal["listnet", "listmle", "cosent"]
 """Formula of the ranking term."""
@@ -161,3 +163,120 @@ def teacher_scores(embeddings: Sequence[Tensor], weights: Sequence[float]) -> Te
         for x, weight in zip(embeddings, weights, strict=True):
             total = total + cosine_matrix(x, x).mul_(weight / sum(weights))
         return total
+
+
+if TYPE_CHECKING:
+    Teacher = Callable[[Tensor], Tensor]
+    """Function from row numbers ``(batch,)`` to the embeddings ``(batch, dim)`` of these sentences."""
+
+
+class RankCSE(EmbeddingLoss):
+    """RankCSE: sentences whose labels are their row numbers, by which the teachers' embeddings are looked up.
+
+    A batch is encoded twice; InfoNCE, consistency and ranking are computed from the cosines of the two views, see
+    :func:`samesense.losses.rank_cse`. Under DDP each process looks up its own rows, and the sentences of all processes
+    are ranked together.
+
+    Args:
+        teachers: the ``rows`` of a :class:`~samesense.training.teachers.TeacherStore`, or any similar function, such as
+            ``lambda rows: matrix[rows]``. Not used if ``gamma`` is 0; sentences then have no label.
+        weights: weights of the teachers; equal by default.
+        gamma: weight of the ranking term; with 0 the teachers are not used.
+        rank: formula of the ranking term.
+        two_views: encode a batch twice, so that dropout makes two views of it. Otherwise the single view is compared
+            with itself, for models without dropout, which learn from the ranking alone.
+        head: projection head, used in training only; it is trained and not kept.
+        settings: other settings of :func:`~samesense.losses.rank_cse`.
+
+    Raises:
+        ValueError: if the ranking term has no teacher, or there is not one weight per teacher.
+    """
+
+    takes = "one text column"
+    columns = (1, 1)
+    labels: LabelKind = "row"
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        teachers: Sequence[Teacher] = (),
+        weights: Sequence[float] | None = None,
+        gamma: float = 1.0,
+        rank: Rank = "listmle",
+        two_views: bool = True,
+        head: nn.Module | None = None,
+        mini_batch_num_tokens: int | None = None,
+        **settings: Any,
+    ) -> None:
+        super().__init__(model, mini_batch_num_tokens=mini_batch_num_tokens)
+        if gamma and not teachers:
+            raise ValueError("RankCSE needs a teacher for its ranking term; received none. Give one, or gamma=0.")
+        self.teachers = list(teachers) if gamma else []
+        self.weights = [1.0] * len(self.teachers) if weights is None else list(weights)
+        if gamma and len(self.weights) != len(self.teachers):
+            raise ValueError(
+                f"RankCSE takes one weight a teacher; "
+                f"received {len(self.teachers)} teachers and {len(self.weights)} weights."
+            )
+        self.settings = {"rank": rank, "gamma": gamma, **settings}
+        for weight in self.weights:
+            check_number("weight of a teacher", weight, least=0)
+        self.two_views = two_views
+        self.head = head
+        self.term_means = TermMeans()
+        if not self.teachers:
+            self.labels = "none"
+
+    def views(self, columns: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return the column twice, so that dropout makes two views of it."""
+        return columns * 2 if self.two_views and len(columns) == 1 else columns
+
+    def before_gather(self, embeddings: list[Tensor], labels: Tensor | None) -> tuple[list[Tensor], Tensor | None]:
+        """Return the views, followed by the embeddings of each teacher.
+
+        ValueError if the labels are not one row number per sentence.
+        """
+        return [*embeddings, *(self._teacher_embeddings(len(embeddings[0]), labels) if self.teachers else [])], None
+
+    def loss(self, tensors: list[Tensor], labels: Any) -> Tensor:
+        """Return the total of :func:`samesense.losses.rank_cse`."""
+        count = len(tensors) - len(self.teachers)
+        views = tensors[:count] if self.head is None else [self.head(view) for view in tensors[:count]]
+        return self.total(views, tensors[count:])
+
+    def total(self, views: list[Tensor], teacher_vectors: list[Tensor]) -> Tensor:
+        """Return the loss of the sentences of all processes.
+
+        ``views`` are one or two tensors of embeddings ``(sentences, dim)``; ``teacher_vectors`` those of each teacher.
+        """
+        teacher = teacher_scores(teacher_vectors, self.weights) if teacher_vectors else None
+        scores = cosine_matrix(views[0], views[-1])
+        terms = rank_cse(scores, teacher, **self.settings)
+        self._observe(terms, scores, teacher)
+        return terms.total
+
+    def _observe(self, terms: RankDistillation, scores: Tensor, teacher: Tensor | None) -> None:
+        """Keep the terms of a training step, and the ranking term of scores that are all equal, for the log."""
+        values = {"contrast": terms.info_nce, "consistency": terms.consistency, "rank": terms.rank}
+        if terms.rank is not None:
+            ranking_alone = {**self.settings, "contrast": 0.0, "beta": 0.0}
+            with torch.no_grad():
+                values["rank_if_equal"] = rank_cse(torch.zeros_like(scores), teacher, **ranking_alone).rank
+        for name, value in values.items():
+            if value is not None:
+                self.term_means.add(name, value)
+
+    def _teacher_embeddings(self, sentences: int, rows: Tensor | None) -> list[Tensor]:
+        """Return the embeddings of this process's sentences by each teacher."""
+        if rows is None or rows.is_floating_point() or rows.shape != (sentences,):
+            received = "none" if rows is None else f"{rows.dtype} {tuple(rows.shape)}"
+            raise ValueError(
+                f"{type(self).__name__} takes as labels the row number of each of {sentences} sentences; "
+                f"received {received}."
+            )
+        return [teacher(rows).to(rows.device) for teacher in self.teachers]
+
+    def get_config_dict(self) -> dict[str, Any]:
+        """Return the settings that a model card shows."""
+        return {**super().get_config_dict(), "teacher_weights": self.weights, "two_views": self.two_views}

@@ -1,6 +1,6 @@
 """The specification of a loss, from which flags, checks and messages are derived; without torch.
 
-The losses are listed in :mod:`samesense.training.losses.registry`.
+The losses are listed in :mod:`samesense.losses.registry`.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pydantic import BaseModel, create_model
@@ -17,7 +16,7 @@ from samesense.data.pairs.data import PairData
 from samesense.data.pairs.targets import Targets
 from samesense.data.rows.labels import Kind
 from samesense.errors import ConfigError, DataError
-from samesense.training.losses.lessons import OF_PAIRS, Lesson
+from samesense.losses.lessons import OF_PAIRS, Lesson
 
 if TYPE_CHECKING:
     from torch import nn
@@ -37,7 +36,7 @@ class LossSpec:
     """Specification of one loss."""
 
     name: str  # as in --loss
-    module: str  # class of the loss module in samesense.training.losses, such as pairs.CoSENT
+    module: type[Any]  # class of the loss module; its arguments are the settings
     settings: type[BaseModel] = NoSettings  # arguments of the module
     # makes the columns and labels for the module from the training data
     targets: Callable[..., Targets] | None = None
@@ -57,14 +56,8 @@ class LossSpec:
         """Return the loss module; ``targets``, which it is trained on, adds arguments such as the number of classes."""
         options = {name: getattr(settings, name) for name in self.settings.model_fields}
         budget = settings.mini_batch_num_tokens
-        loss: nn.Module = loss_class(self.module)(model, **options, **targets.settings, mini_batch_num_tokens=budget)
+        loss: nn.Module = self.module(model, **options, **targets.settings, mini_batch_num_tokens=budget)
         return loss
-
-
-def loss_class(module: str) -> Any:
-    """Return a loss class of ``samesense.training.losses`` by its name, such as ``pairs.CoSENT``."""
-    file, _, name = module.rpartition(".")
-    return getattr(import_module(f"samesense.training.losses.{file}"), name)
 
 
 class Losses:

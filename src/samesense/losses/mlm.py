@@ -24,8 +24,8 @@ from samesense.execution.weights import checked_weights
 from samesense.failures import first_line
 from samesense.hub import hub_access
 from samesense.losses.cosine import reduced, widen
-from samesense.training.losses.base import gather
-from samesense.training.losses.tuples import InfoNCE
+from samesense.losses.gather import gather
+from samesense.losses.info_nce import InfoNCE
 
 IGNORED = -100
 """Label of a token that is not predicted; transformers' collator writes it, and ``F.cross_entropy`` skips it."""
@@ -66,7 +66,7 @@ class InfoNCEWithMLM(InfoNCE):
             not kept.
         masking: masks the texts.
         mlm_weight: weight of the cross-entropy.
-        settings: settings of :class:`~samesense.training.losses.tuples.InfoNCE`, except the token budget.
+        settings: settings of :class:`~samesense.losses.info_nce.InfoNCE`, except the token budget.
 
     Source: Gao et al. 2021 (SimCSE), appendix on MLM: weight 0.1, new masks for every batch.
     Differs: only masked tokens go through the head. Under DDP the mean is over those of all processes.

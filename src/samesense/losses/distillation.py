@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
-from samesense.losses import row_cosine
-from samesense.losses.cosine import check_number
-from samesense.training.losses.sentences import RankCSE, Teacher
+from samesense.losses.cosine import check_number, row_cosine
+from samesense.losses.rank_cse import RankCSE
+
+if TYPE_CHECKING:
+    from samesense.losses.rank_cse import Teacher
 
 
 class Distillation(RankCSE):
@@ -22,7 +24,7 @@ class Distillation(RankCSE):
     teacher has the student's dimension, it has no W: both then embed in the same space, and may share a collection.
 
     Args:
-        teachers: see :class:`~samesense.training.losses.sentences.RankCSE`; at least one.
+        teachers: see :class:`~samesense.losses.rank_cse.RankCSE`; at least one.
         widths: dimension of the vectors of each teacher.
         dim: dimension of the student's embeddings, behind the head if there is one.
         regress: weight of the distance term.

@@ -1,4 +1,4 @@
-"""AnglE's full loss, whose first term is that of :class:`~samesense.training.losses.pairs.CoSENT`.
+"""AnglE's full loss, whose first term is that of :class:`~samesense.losses.cosent.CoSENT`.
 
     L = cosine_weight * CoSENT of the cosines / temperature
       + in_batch_weight * InfoNCE of the positive pairs, against the second sentences of all pairs / temperature
@@ -10,12 +10,34 @@ A term of weight 0 is not computed.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor, nn
+from pydantic import Field
 
-from samesense.losses import angle_scores, cosent, info_nce, row_cosine
-from samesense.training.losses.base import EmbeddingLoss
+from samesense.data.pairs import targets as pairs
+from samesense.data.pairs.data import PairData
+from samesense.data.pairs.targets import Targets
+from samesense.losses.base import EmbeddingLoss
+from samesense.losses.cosent import cosent
+from samesense.losses.cosine import angle_scores, row_cosine
+from samesense.losses.info_nce import info_nce
+from samesense.losses.lazy import torch
+from samesense.losses.lessons import OF_ANGLE
+from samesense.losses.settings import PositiveAbove, Temperature
+from samesense.losses.spec import LossSpec
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+
+class AngleSettings(Temperature):
+    """Settings of AnglE's three terms."""
+
+    angle_temperature: float = Field(1.0, gt=0, description="divides AnglE's similarities")
+    cosine_weight: float = Field(1.0, ge=0, description="weight of CoSENT of the cosines")
+    in_batch_weight: float = Field(1.0, ge=0, description="weight of InfoNCE of the positive pairs")
+    angle_weight: float = Field(1.0, ge=0, description="weight of CoSENT of AnglE's similarities")
 
 
 class AnglE(EmbeddingLoss):
@@ -78,3 +100,18 @@ class AnglE(EmbeddingLoss):
         )
         weighted = [weight * term() for weight, term in zip(self.weights, terms, strict=True) if weight]
         return torch.stack(weighted).sum()
+
+
+def _ordered_labels_with_threshold(data: PairData, *, positive_above: float | None = None) -> Targets:
+    return replace(pairs.labels_in_order(data), settings={"positive_above": pairs.positive_cut(data, positive_above)})
+
+
+ANGLE_OF_PAIRS = LossSpec(
+    name="angle",
+    module=AnglE,
+    lesson=OF_ANGLE,
+    settings=AngleSettings,
+    targets=_ordered_labels_with_threshold,
+    target_settings=PositiveAbove,
+    batches=("label-aware", "no-duplicates"),
+)

@@ -1,1 +1,0 @@
-"""Losses as modules that sentence-transformers trainers take."""
