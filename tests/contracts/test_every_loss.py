@@ -40,6 +40,12 @@ def several(anchors, positives, negatives, temperature=0.05):
     )
 
 
+def guided(anchors, positives, guide, more, temperature=0.05, **settings):
+    """Few candidates are false negatives to a guide whose anchors and positives are nearly the same."""
+    near = guide + 0.1 * more[:, 0]
+    return losses.gist(anchors, positives, guide=[guide, near], temperature=temperature, **settings)
+
+
 def divergence(matrix, other):
     wide = torch.promote_types(matrix.dtype, torch.float32)
     return losses.js_divergence(matrix.log_softmax(1, dtype=wide), other.log_softmax(1, dtype=wide)).sum()
@@ -65,6 +71,8 @@ CASES = {
     "contrastive": Case(losses.contrastive, ("scores",), ("binary",)),
     "contrastive literal": Case(losses.contrastive, ("scores",), ("binary",), {"threshold": 0.1, "literal": True}),
     "cosent": Case(cosent, ("scores",), ("grades",)),
+    "gist": Case(guided, ("u", "v"), ("w", "few"), {}, "gist"),
+    "gist all": Case(guided, ("u", "v"), ("w", "few"), {"guide_margin": 0.1, "margin_strategy": "relative"}, "gist"),
     "info_nce": Case(losses.info_nce, ("u", "v")),
     "info_nce all": Case(losses.info_nce, TRIPLE, (), {"own_negative_weight": 0.5, "symmetric": True}),
     "info_nce_scores": Case(losses.info_nce_scores, ("matrix",)),

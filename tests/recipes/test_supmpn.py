@@ -4,14 +4,17 @@ import json
 import random
 import tomllib
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import pytest
+import torch
 
 from samesense.data import read_pairs
 from samesense.data.tuples.convert import tuples_of_classes
 from samesense.data.tuples.data import Group, tuple_data
 from samesense.errors import ConfigError, DataError
+from samesense.inference.models.load import load
 from samesense.losses.registry import TUPLE_LOSSES
 from samesense.recipes.job import Job
 from samesense.recipes.methods import METHODS
@@ -93,7 +96,15 @@ def test_sentences_of_a_step_decide_the_batch(nli, monkeypatch):
     for loss in LOSSES:
         settings = SupmpnSettings(loss=loss, sentences_per_step=132)
         sizes[loss] = settings.for_data(read([str(nli)], settings)).batch_size
-    assert sizes == {"supmpn": 12, "info-nce": 44, "triplet": 44, "softmax": 66, "supcon": 12, "batch-hard": 12}
+    assert sizes == {
+        "supmpn": 12,
+        "info-nce": 44,
+        "gist": 44,
+        "triplet": 44,
+        "softmax": 66,
+        "supcon": 12,
+        "batch-hard": 12,
+    }
     ragged = SupmpnSettings(tuples="ragged", positives=2, sentences_per_step=100)
     data = read([str(nli)], ragged)
     usable_rows = [row for row, positives in enumerate(data.positives) if positives]
@@ -264,7 +275,8 @@ def test_what_is_said_of_the_data(nli, tiny):
     ids=str,
 )
 def test_a_whole_run(nli, toy_pairs, tiny_trunk, tmp_path, options):
-    settings = settings_of(tiny_trunk, **options)
+    guide = {"guide": str(tiny_trunk)} if options.get("loss") == "gist" else {}
+    settings = settings_of(tiny_trunk, **options, **guide)
     messages = listen()
     trained = METHODS["supmpn"].run(
         read([str(nli)], settings), settings, tmp_path / "run", dev=read_pairs(toy_pairs / "dev.tsv")
@@ -278,6 +290,37 @@ def test_a_whole_run(nli, toy_pairs, tiny_trunk, tmp_path, options):
         line_number = messages.index("augmented positives, such as:")
         assert messages[line_number + 1].startswith("  from: ")
         assert len(messages[line_number + 2].split()) == len(messages[line_number + 1].split()) - 1
+
+
+def test_the_guide_embeds_every_text_once_and_its_rows_are_the_keys_of_the_tuples(tiny, tiny_trunk, nli, tmp_path):
+    settings = settings_of(tiny_trunk, loss="gist", guide=str(tiny_trunk), teacher_cache=str(tmp_path / "cache"))
+    train = read([str(nli)], settings)
+    messages = listen()
+    prepared = prepare(tiny, job(train, settings))
+    prepared.before_training()
+    loss = prepared.loss()
+    usable = settings.usable(train)
+    texts = list(dict.fromkeys([*usable.anchors, *chain(*usable.positives), *chain(*usable.negatives)]))
+    assert [prepared.collator.key(text) for text in texts] == list(range(len(texts)))
+    vectors = torch.from_numpy(load(str(tiny_trunk)).encode(texts))
+    vectors = vectors / vectors.norm(dim=1, keepdim=True)
+    torch.testing.assert_close(loss.guide(torch.arange(len(texts))), vectors, atol=1e-3, rtol=1e-3)
+    prepare(tiny, job(train, settings)).before_training()
+    assert [line.split(" sentences")[0] for line in messages if line.startswith("teacher ")] == [
+        f"teacher {tiny_trunk}: encoding {len(texts):,} of {len(texts):,}",
+        f"teacher {tiny_trunk}: vectors of {len(texts):,}",
+    ]
+
+
+def test_a_guide_is_needed_and_classes_need_none(tiny, tiny_trunk, nli, tmp_path):
+    settings = settings_of(tiny_trunk, loss="gist")
+    with pytest.raises(ConfigError, match="Loss gist takes a guide, a model that tells false negatives; received none"):
+        prepare(tiny, job(read([str(nli)], settings), settings))
+    path = tmp_path / "classes.tsv"
+    path.write_text("text\tlabel\n" + "".join(f"text {row}\t{row % 2}\n" for row in range(8)), encoding="utf-8")
+    guided = settings_of(tiny_trunk, loss="gist", guide=str(tiny_trunk))
+    with pytest.raises(ConfigError, match=r"classes\.tsv has classes, which tell them"):
+        prepare(tiny, job(read([str(path)], guided), guided))
 
 
 @pytest.mark.slow

@@ -5,7 +5,9 @@ import shutil
 import numpy as np
 import pytest
 
+from samesense.recipes.supmpn.settings import SupmpnSettings
 from samesense.recipes.sweep.file import SweepFile
+from samesense.recipes.sweep.identity import deciding
 from samesense.recipes.sweep.plan import make_plan
 
 
@@ -48,3 +50,12 @@ def test_vectors_count_by_their_content(keys, tmp_path):
     assert a == b != c
     (tmp_path / "b" / "known.txt").write_text("two\none\n")
     assert keys(teacher=[f"vectors:{tmp_path / 'b' / 'known.npy'}"]) != a
+
+
+def test_a_guide_counts_by_its_content(tiny_trunk, tmp_path):
+    moved = tmp_path / "moved"
+    shutil.copytree(tiny_trunk, moved)
+    before = deciding(SupmpnSettings(loss="gist", guide=str(tiny_trunk)), {})
+    assert deciding(SupmpnSettings(loss="gist", guide=str(moved), teacher_cache="elsewhere"), {}) == before
+    (moved / "more.json").write_text("{}")
+    assert deciding(SupmpnSettings(loss="gist", guide=str(moved)), {}) != before

@@ -4,13 +4,13 @@ import torch
 from torch import distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
+from samesense.losses.gist import TupleGIST
 from samesense.losses.multi_positive import TupleMultiPositive
 from samesense.losses.sup_con import TupleSupCon
 from samesense.losses.triplet import TupleBatchTriplet
 from samesense.training.tuple_batches import TupleBatches
 from tests.training.bert import Encoder, gradient
 
-PLACES = (2, 1)
 TUPLES = [
     (["p0", "a0"], ["n0"]),
     (["p1"], ["p0"]),
@@ -25,7 +25,10 @@ OBJECTIVES = {
     "supmpn": lambda model, budget: TupleMultiPositive(model, positives=2, mini_batch_num_tokens=budget),
     "supcon": lambda model, budget: TupleSupCon(model, positives=2, mini_batch_num_tokens=budget),
     "batch-hard": lambda model, budget: TupleBatchTriplet(model, positives=2, mini_batch_num_tokens=budget),
+    "gist": lambda model, budget: TupleGIST(model, guide=lambda rows: GUIDE[rows], mini_batch_num_tokens=budget),
 }
+GUIDE = torch.randn(len(NAMES), 3, generator=torch.Generator().manual_seed(0))
+"""Vectors of a guide, by the keys of the texts."""
 
 
 def preprocess(texts):
@@ -33,12 +36,13 @@ def preprocess(texts):
     return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
 
 
-def batch(rows):
+def batch(rows, positives):
+    """Return the batch of some rows, with at most so many positives of each."""
     batches = TupleBatches(
         ANCHORS,
-        lambda row, epoch: TUPLES[row],
+        lambda row, epoch: (TUPLES[row][0][:positives], TUPLES[row][1]),
         preprocess,
-        places=PLACES,
+        places=(positives, 1),
         key=NAMES.index,
         positives=POSITIVES,
         apart=False,
@@ -53,7 +57,7 @@ def results(model, rows, budget):
     values = {}
     for name, make in OBJECTIVES.items():
         model.zero_grad()
-        loss = make(model, budget)(*batch(rows))
+        loss = make(model, budget)(*batch(rows, 1 if name == "gist" else 2))
         loss.backward()
         values[name] = [loss.item(), *gradient(model).tolist()]
     return values

@@ -13,8 +13,9 @@ from samesense.data.tuples.completion import Completion, key_of
 from samesense.data.tuples.data import Group, tuple_data
 from samesense.encoder.forward.dropout import use_cheap_dropout
 from samesense.errors import DataError
-from samesense.losses import batch_hard, multi_positive, sup_con, triplet
+from samesense.losses import batch_hard, gist, multi_positive, sup_con, triplet
 from samesense.losses.check import check_dataset
+from samesense.losses.gist import TupleGIST
 from samesense.losses.multi_positive import MultiPositive, TupleMultiPositive
 from samesense.losses.sup_con import TupleSupCon
 from samesense.losses.triplet import TupleBatchTriplet, TupleTriplet
@@ -221,6 +222,26 @@ def test_other_losses_see_the_same_tuples(tiny, data):
     torch.testing.assert_close(value.detach(), sup_con(vectors, numbers, temperature=0.05), atol=1e-5, rtol=1e-4)
     value = TupleBatchTriplet(tiny, positives=1)(*batch)
     torch.testing.assert_close(value.detach(), batch_hard(vectors, numbers), atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("padded", [True, False])
+def test_gist_of_tuples_looks_up_the_vectors_of_the_guide_by_key(tiny, data, padded):
+    batches = batches_of(tiny, data, sizes=(1, 2), padded=padded)
+    texts = list(dict.fromkeys(chain(data.anchors, *data.positives, *data.negatives)))
+    batches.key = texts.index
+    guide_vectors = torch.randn(len(texts), 5, generator=torch.Generator().manual_seed(0))
+    options = {"temperature": 0.1, "guide_margin": 0.1, "margin_strategy": "relative", "contrast_anchors": False}
+    value = TupleGIST(tiny, guide=lambda rows: guide_vectors[rows], **options)(*columns_of(batches(examples())))
+    tuples = [batches.complete(row, 0) for row in range(ANCHORS)]
+    columns = [data.anchors, [positives[0] for positives, _ in tuples], [text for _, side in tuples for text in side]]
+    expected = gist(
+        *(torch.from_numpy(tiny.encode(column)) for column in columns),
+        guide=[guide_vectors[[texts.index(text) for text in column]] for column in columns],
+        **options,
+    )
+    torch.testing.assert_close(value.detach(), expected, atol=1e-5, rtol=1e-4)
+    with pytest.raises(ValueError, match="one positive an anchor; received 2 places"):
+        TupleGIST(tiny, guide=lambda rows: rows, positives=2)
 
 
 def test_training_draws_again_each_epoch_and_goes_on_where_it_was(tiny, data, tmp_path):

@@ -3,6 +3,7 @@
 from samesense.losses.contrastive import contrastive
 from samesense.losses.cosent import cosent, row_cosent
 from samesense.losses.cosine import angle_scores, cosine_matrix, row_cosine
+from samesense.losses.gist import gist
 from samesense.losses.info_nce import info_nce, info_nce_scores
 from samesense.losses.js_consistency import js_consistency, js_divergence, minus_entropy
 from samesense.losses.listwise import listmle, listnet
@@ -21,6 +22,7 @@ __all__ = [
     "contrastive",
     "cosent",
     "cosine_matrix",
+    "gist",
     "info_nce",
     "info_nce_scores",
     "js_consistency",

@@ -9,6 +9,7 @@ from samesense.losses.angle import ANGLE_OF_PAIRS
 from samesense.losses.contrastive import CONTRASTIVE_OF_PAIRS
 from samesense.losses.cosent import COSENT_OF_LOGITS, COSENT_OF_PAIRS
 from samesense.losses.cross_entropy import CROSS_ENTROPY_OF_LOGITS
+from samesense.losses.gist import GIST_OF_TUPLES
 from samesense.losses.info_nce import INFO_NCE_OF_PAIRS
 from samesense.losses.mse import MSE_OF_PAIRS
 from samesense.losses.multi_positive import INFO_NCE_OF_TUPLES, SUPMPN_OF_TUPLES, MultiPositive
@@ -34,6 +35,7 @@ PAIR_LOSSES = Losses(
 TUPLE_LOSSES = Losses(
     SUPMPN_OF_TUPLES,
     INFO_NCE_OF_TUPLES,
+    GIST_OF_TUPLES,
     TRIPLET_OF_TUPLES,
     SOFTMAX_OF_TUPLES,
     SUP_CON_OF_TUPLES,

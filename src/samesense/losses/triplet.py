@@ -26,7 +26,7 @@ from samesense.losses.cosine import (
 from samesense.losses.lazy import torch
 from samesense.losses.lessons import OF_TRIPLETS
 from samesense.losses.spec import LossSpec
-from samesense.losses.tuples import DrawnSettings, Filter, PlacesSettings, TupleLoss, unfold
+from samesense.losses.tuples import FilteredDrawnSettings, PlacesSettings, TupleLoss, unfold
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -251,10 +251,6 @@ class BatchTriplet(EmbeddingLoss):
         """Return :func:`samesense.losses.batch_all` or :func:`samesense.losses.batch_hard`."""
         mined = batch_all if self.settings["mining"] == "all" else batch_hard
         return mined(tensors[0], labels, distance=self.settings["distance"], margin=self.settings["triplet_margin"])
-
-
-class FilteredDrawnSettings(DrawnSettings, Filter):
-    """Settings of tuples for the triplet loss, whose negatives are filtered when they are drawn."""
 
 
 class TupleTriplet(TupleLoss, Triplet):

@@ -49,6 +49,10 @@ class DrawnSettings(BaseModel):
     )
 
 
+class FilteredDrawnSettings(DrawnSettings, Filter):
+    """Settings of tuples whose negatives are filtered when they are drawn."""
+
+
 class PlacesSettings(DrawnSettings):
     """Settings of tuples with several positives and negatives."""
 

@@ -98,6 +98,8 @@ def check_inputs(output: Path, record: dict[str, Any]) -> None:
     settings = record["settings"]
     inputs = [dataset["source"] for dataset in record["data"].values()]
     inputs += map(str, (settings.get("model", ""), *settings.get("teacher", ())))
+    if settings.get("guide"):
+        inputs.append(settings["guide"])
     for path in _earlier(output):
         check_folder(path, map(place_of, inputs))
 

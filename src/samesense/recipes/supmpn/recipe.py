@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from sentence_transformers import SentenceTransformer
 
@@ -24,6 +25,7 @@ from samesense.data.tuples.paraphrase import augment_named
 from samesense.execution.ranks import world_size
 from samesense.recipes.job import Job, TrainingInputs
 from samesense.recipes.runner import as_dataset
+from samesense.recipes.supmpn.guide import Guide
 from samesense.recipes.supmpn.settings import SupmpnSettings
 from samesense.recipes.unsupervised.views import set_dropout
 from samesense.training.texts import LogCut, TrainingTexts
@@ -50,30 +52,31 @@ def prepare(model: SentenceTransformer, job: Job[TupleData, SupmpnSettings]) -> 
     rows = settings.usable(train)
     complete = completion(rows, settings)
     complete.check()
+    guide = Guide(rows, settings, job.output) if settings.guided else None
     texts = TrainingTexts(model, settings.max_seq_length)
     batches = TupleBatches(
         rows.anchors,
         complete,
         texts,
         places=settings.places,
-        key=_key(rows, settings),
+        key=_key(rows, settings) if guide is None else guide.row,
         positives=rows.positives,
         once=settings.encode_once,
         apart=has_dropout(model),
     )
-    augment = augment_named(
-        settings.augment, fraction=settings.augment_share, seed=settings.seed, paraphraser=settings.paraphraser
-    )
 
     # anchors by their row numbers; TupleBatches makes the tuples
-    formed = Targets({"anchor": rows.anchors, "label": list(range(len(rows)))}, "", {"positives": settings.places[0]})
+    options: dict[str, Any] = {"positives": settings.places[0]}
+    if guide is not None:
+        options["guide"] = guide.vectors
+    formed = Targets({"anchor": rows.anchors, "label": list(range(len(rows)))}, "", options)
     return TrainingInputs(
         dataset=as_dataset(formed.columns),
         loss=lambda: settings.spec.build(model, settings, formed),
         summary=[*train.summary(), *_formed(rows, len(train), settings), *_warnings(rows, settings, batches.apart)],
         collator=batches,
         callbacks=[SetEpoch(batches), LogSavings(batches), LogCut(texts)],
-        before_training=None if augment is None else partial(_augment, batches, rows, augment, settings),
+        before_training=_preparation(batches, rows, settings, guide),
     )
 
 
@@ -88,6 +91,18 @@ def _key(rows: TupleData, settings: SupmpnSettings) -> Callable[[str], int]:
         return classes[text] if text in classes else key(text)
 
     return class_or_key
+
+
+def _preparation(
+    batches: TupleBatches, rows: TupleData, settings: SupmpnSettings, guide: Guide | None
+) -> Callable[[], None] | None:
+    """Return what is computed before the first step: the vectors of the guide, or further positives."""
+    if guide is not None:
+        return guide.encode
+    augment = augment_named(
+        settings.augment, fraction=settings.augment_share, seed=settings.seed, paraphraser=settings.paraphraser
+    )
+    return None if augment is None else partial(_augment, batches, rows, augment, settings)
 
 
 def _augment(batches: TupleBatches, rows: TupleData, augment: Augment, settings: SupmpnSettings) -> None:

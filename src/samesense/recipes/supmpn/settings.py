@@ -110,6 +110,16 @@ class SupmpnSettings(PlacesSettings, Filter, EncoderSettings):
         return TUPLE_LOSSES.belongs("positives", self.loss)
 
     @property
+    def guided(self) -> bool:
+        """Whether a guide tells the false negatives of the loss."""
+        return TUPLE_LOSSES.belongs("guide", self.loss)
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """The models that embed the training texts before the first step."""
+        return () if self.guide is None else (self.guide,)
+
+    @property
     def needed(self) -> str:
         """What an anchor must have of its own, in words."""
         return "a positive and a negative" if self.loss == "triplet" and self.tuples == "ragged" else "a positive"

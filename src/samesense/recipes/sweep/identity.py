@@ -17,7 +17,7 @@ APART = frozenset({"model", "teacher_cache", "teacher_dtype", "report", "report_
 """Settings that are no part of a cell's identity as they stand: the start model counts by its content; where, and in
 how many digits, vectors of teachers are kept decides nothing that matters, nor does what is written of a run."""
 
-OTHERWISE = frozenset({"teacher", "paraphraser", "origin", "origin_config", "trainer"})
+OTHERWISE = frozenset({"teacher", "guide", "paraphraser", "origin", "origin_config", "trainer"})
 """Settings that count by content, or in part."""
 
 FOLLOWED = ("logging_", "run_name", "project")
@@ -29,6 +29,8 @@ def deciding(settings: EncoderSettings, fingerprints: dict[str, str]) -> dict[st
     dumped = settings.model_dump(exclude_defaults=True, exclude=set(APART))
     if "teacher" in dumped:
         dumped["teacher"] = [_teacher(name, fingerprints) for name in dumped["teacher"]]
+    if "guide" in dumped:
+        dumped["guide"] = _teacher(dumped["guide"], fingerprints)
     if "paraphraser" in dumped:
         dumped["paraphraser"] = fingerprint(dumped["paraphraser"])
     followed = [name for name in dumped.get("trainer", {}) if name.startswith(FOLLOWED)]
