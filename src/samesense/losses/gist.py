@@ -66,11 +66,10 @@ def gist(
         ValueError: if shapes do not fit, the temperature is not positive, or the margin or its strategy is out of
             range.
 
-    Source: Solatorio 2024 (GISTEmbed), Eq. 3 to 6; the margins are those of ``GISTEmbedLoss`` of sentence-transformers,
-        whose value and gradient these are, with its defaults of all but the temperature.
-    Differs: the temperature is 0.05, as in :func:`~samesense.losses.info_nce`; the paper's is 0.01. A candidate that is
-        exactly as similar as the positive, such as the same text, does not count; in the paper and in
-        sentence-transformers it does.
+    Source: Solatorio 2024 (GISTEmbed), the guided loss; margins, value and gradient are those of ``GISTEmbedLoss`` of
+        sentence-transformers 6.2.
+    Differs: the temperature is 0.05, as in :func:`~samesense.losses.info_nce`, and 0.01 there. A candidate that is
+        exactly as similar as the positive, such as the same text, does not count; there it does.
 
     Example:
         >>> x = torch.eye(2)
@@ -172,7 +171,7 @@ class TupleGIST(EmbeddingLoss):
         if positives != 1:
             raise ValueError(f"TupleGIST takes one positive an anchor; received {positives} places for positives.")
         self.guide = guide
-        self.settings = {**dict(GistSettings(**settings))}
+        self.settings = {**dict(GistSettings()), **settings}
 
     def before_gather(self, embeddings: list[Tensor], labels: Tensor | None) -> tuple[list[Tensor], Tensor | None]:
         """Return anchors, positives and negatives, then the guide's embeddings of each."""
