@@ -34,6 +34,8 @@ def other_value(field):
         return next(choice for choice in choices if choice != field.default)
     if int in typing.get_args(field.annotation):
         return 2
+    if str in typing.get_args(field.annotation):
+        return "2"
     if isinstance(field.default, bool):
         return not field.default
     if isinstance(field.default, int | str):
