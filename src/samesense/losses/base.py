@@ -94,11 +94,11 @@ class EmbeddingLoss(LossModule):
         Raises:
             ValueError: if the number of columns does not fit.
         """
+        from samesense.encoder.forward.batching import embed_columns  # loads sentence-transformers
+
         columns = list(sentence_features)
         if not fits_bounds(len(columns), self.columns):
             raise ValueError(f"{type(self).__name__} takes {self.takes}; received {len(columns)} columns.")
-        from samesense.encoder.forward.batching import embed_columns  # loads sentence-transformers
-
         embeddings = embed_columns(self.model, self.views(columns), mini_batch_num_tokens=self.mini_batch_num_tokens)
         return self.compute_loss_from_embeddings(embeddings, labels)
 
