@@ -134,9 +134,10 @@ class GistSettings(Temperature):
 class GuideSettings(FilteredDrawnSettings):
     """Settings of the guide, and of the tuples that it filters."""
 
-    guide: str | None = Field(None, description="model that tells false negatives; its vectors are computed once")
+    guide: str | None = Field(None, description="gist: model that tells false negatives; its vectors are computed once")
     teacher_cache: str | None = Field(
-        None, description="folder in which vectors of the guide are kept and looked for [teachers in the run's folder]"
+        None,
+        description="gist: folder in which vectors of the guide are kept and looked for [teachers in the run's folder]",
     )
 
 

@@ -15,16 +15,17 @@ from samesense.data.tuples.data import TupleData
 from samesense.data.tuples.read import read_tuples
 from samesense.errors import ConfigError, DataError
 from samesense.execution.ranks import world_size
+from samesense.losses.gist import GuideSettings
 from samesense.losses.registry import TUPLE_LOSSES
 from samesense.losses.spec import LossSpec
-from samesense.losses.tuples import Filter, PlacesSettings
+from samesense.losses.tuples import PlacesSettings
 from samesense.places import JOINT
 from samesense.recipes.settings import EncoderSettings
 from samesense.types import PoolingName
 
 
 @TUPLE_LOSSES.add_settings
-class SupmpnSettings(PlacesSettings, Filter, EncoderSettings):
+class SupmpnSettings(PlacesSettings, GuideSettings, EncoderSettings):
     """Settings of the SupMPN recipe and of the losses it is compared with; the defaults are the paper's."""
 
     bare_pooling: ClassVar[PoolingName] = "first-last"
