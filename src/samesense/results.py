@@ -36,7 +36,9 @@ class Measure:
     @property
     def heading(self) -> str:
         """Its name and what its values are multiplied by, if by anything."""
-        return f"{self.label} x100" if self.factor == 100 else self.label
+        if self.factor != 100:
+            return self.label
+        return f"{self.label} x100"
 
     def text(self, value: float, *, sign: Literal["", "+"] = "") -> str:
         """Return a value in its natural unit as text, a difference with its ``sign``."""
@@ -64,8 +66,11 @@ def measure_of(metric: str) -> Measure:
     return MEASURES.get(metric, Measure(metric, factor=1, digits=4, better=""))
 
 
-REPR_LINES, REPR_LENGTH = 4, 300
-"""Lines and characters of a result in a console; ``print`` shows all of it."""
+REPR_LINES = 4
+"""Lines of a result in a console; ``print`` shows all of it."""
+
+REPR_LENGTH = 300
+"""Characters of a result in a console."""
 
 SHOWN_ROWS = 10
 """Rows of a long table that a notebook shows."""
@@ -84,7 +89,9 @@ class Shown:
         if len(brief) < len(lines):
             brief.append(f"... {len(lines) - len(brief)} more lines: print it")
         name = type(self).__name__
-        return f"<{name}: {brief[0]}>" if len(brief) == 1 else "\n".join([f"<{name}>", *brief])
+        if len(brief) == 1:
+            return f"<{name}: {brief[0]}>"
+        return "\n".join([f"<{name}>", *brief])
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(str(self))}</pre>"
@@ -115,12 +122,16 @@ class ShownRows(Shown):
         first, total = self._first_dicts(rows)
         if not first:
             return ""
-        ellipsis = [f"... {total - len(first):,} more rows"] if total > len(first) else []
+        ellipsis = []
+        if total > len(first):
+            ellipsis.append(f"... {total - len(first):,} more rows")
         return "\n".join([text_table(*dict_table(first), left=_text_columns(first)), *ellipsis])
 
     def _repr_html_(self) -> str:
         first, total = self._first_dicts(SHOWN_ROWS)
-        drawn = _html_table(*dict_table(first), left=_text_columns(first)) if first else ""
+        drawn = ""
+        if first:
+            drawn = _html_table(*dict_table(first), left=_text_columns(first))
         title = str(self).partition("\n")[0]
         return f"<p>{escape(title)}</p>\n{drawn}" + (f"\n<p>{total:,} rows</p>" if total > len(first) else "")
 
@@ -140,15 +151,21 @@ class RowList(ShownRows, list[Any]):
         return [_fields_of(row) for row in self]
 
     def __str__(self) -> str:
-        return self.table(rows=len(self)) if self else "none"
+        if not self:
+            return "none"
+        return self.table(rows=len(self))
 
     def _repr_html_(self) -> str:
         first = self.to_dicts()[:SHOWN_ROWS]
-        return _html_table(*dict_table(first), left=_text_columns(first)) if first else "<p>none</p>"
+        if not first:
+            return "<p>none</p>"
+        return _html_table(*dict_table(first), left=_text_columns(first))
 
 
 def _fields_of(row: Any) -> dict[str, Any]:
-    return dict(row._asdict()) if hasattr(row, "_asdict") else dict(vars(row))
+    if hasattr(row, "_asdict"):
+        return dict(row._asdict())
+    return dict(vars(row))
 
 
 def dict_table(rows: Sequence[dict[str, Any]]) -> Table:
@@ -179,7 +196,9 @@ def _cell(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4f}"
     text = one_line(str(value))
-    return text if len(text) <= CELL else f"{text[: CELL - 3]}..."
+    if len(text) <= CELL:
+        return text
+    return f"{text[: CELL - 3]}..."
 
 
 def import_pandas() -> Any:
@@ -238,13 +257,17 @@ def result_tables(results: Sequence[Result], *, subsets: bool = False) -> list[T
 
 def _fields(results: Sequence[Result]) -> list[str]:
     """Return the fields that tell the lines of a table apart: a split or a seed only where nothing else does."""
-    fields = ["model"] if len({row.model for row in results}) > 1 else []
-    fields += ["dataset", *(["subset"] if any(row.subset != "all" for row in results) else [])]
+    fields = ["dataset"]
+    if len({row.model for row in results}) > 1:
+        fields.insert(0, "model")
+    if any(row.subset != "all" for row in results):
+        fields.append("subset")
     for name in ("split", "seed"):
         values: dict[tuple[Any, ...], set[Any]] = {}
         for row in results:
             values.setdefault(tuple(getattr(row, field) for field in fields), set()).add(getattr(row, name))
-        fields += [name] if any(len(field_values) > 1 for field_values in values.values()) else []
+        if any(len(field_values) > 1 for field_values in values.values()):
+            fields.append(name)
     return fields
 
 
@@ -261,26 +284,35 @@ def _whole(results: Sequence[Result]) -> Iterator[Result]:
 
 def _table(results: Sequence[Result], fields: Sequence[str]) -> Table:
     """Return a line for each value of the fields, with each metric and, where it has any, its intervals."""
+    lines = _lines(results, fields)
+    metrics = {name: measure_of(name) for name in dict.fromkeys(row.metric for row in results)}
+    bounded = {row.metric for row in results if row.low is not None}
+    header = ["suite" if name == "task" else name for name in fields]
+    for name, measure in metrics.items():
+        header.append(measure.heading)
+        if name in bounded:
+            header.append("95 % interval")
+    rows = []
+    for key, row_results in lines.items():
+        cells = ["" if cell is None else one_line(str(cell)) for cell in key[: len(fields)]]
+        for name, measure in metrics.items():
+            result = row_results.get(name)
+            cells.append("" if result is None else measure.text(result.value))
+            if name in bounded:
+                cells.append(_interval(result, measure))
+        rows.append([*cells, str(next(iter(row_results.values())).n)])
+    return [*header, "n"], rows
+
+
+def _lines(results: Sequence[Result], fields: Sequence[str]) -> dict[tuple[Any, ...], dict[str, Result]]:
+    """Return the results by the values of the fields, and by metric."""
     lines: dict[tuple[Any, ...], dict[str, Result]] = {}
     for row in results:
         key = tuple(getattr(row, name) for name in fields)
         while row.metric in lines.get(key, ()):  # two results alike in every field that is shown
             key = (*key, "")
         lines.setdefault(key, {})[row.metric] = row
-    metrics = {name: measure_of(name) for name in dict.fromkeys(row.metric for row in results)}
-    bounded = {row.metric for row in results if row.low is not None}
-    header = ["suite" if name == "task" else name for name in fields]
-    for name, measure in metrics.items():
-        header += [measure.heading]
-        header += ["95 % interval"] if name in bounded else []
-    rows = []
-    for key, row_results in lines.items():
-        cells = ["" if cell is None else one_line(str(cell)) for cell in key[: len(fields)]]
-        for name, measure in metrics.items():
-            cells += [measure.text(row_results[name].value) if name in row_results else ""]
-            cells += [_interval(row_results.get(name), measure)] if name in bounded else []
-        rows.append([*cells, str(next(iter(row_results.values())).n)])
-    return [*header, "n"], rows
+    return lines
 
 
 def one_line(text: str) -> str:
@@ -316,7 +348,10 @@ def text_table(header: list[str], rows: Rows, *, left: Sequence[str] = TEXT) -> 
         cells = []
         for cell, name, width in zip(row, header, widths, strict=True):
             space = " " * (width - _width(cell))
-            cells.append(cell + space if name in left else space + cell)
+            if name in left:
+                cells.append(cell + space)
+            else:
+                cells.append(space + cell)
         return "  ".join(cells).rstrip()
 
     return "\n".join([line(header), "  ".join("-" * width for width in widths), *map(line, rows)])

@@ -80,7 +80,7 @@ def commands(folder: Path) -> dict[str, list[str]]:
         "train mixed": ["train", scored, texts, *bert, *STEPS, *WIDTHS],
         "train context": ["train", documents, "--method", "context", *bert, *STEPS, *WIDTHS, *origin, *harvest],
         "distil": ["distil", texts, *distilled, *STEPS],
-        "pretrain": ["pretrain", texts, *bert, "--max-steps", "3", "--batch-size", "8", "--precision", "float32"],
+        "pretrain": ["pretrain", texts, *bert, *STEPS[:-1], *WIDTHS],  # which has no --no-report
         "encode": ["encode", str(folder / "bert"), texts, "--output", "OUTPUT.npy"],
         "evaluate": ["evaluate", str(folder / "bert"), "--data", str(sample_path("test")), "--json"],
         "dedup": ["dedup", texts, "--model", str(folder / "bert"), "--threshold", "0.95", "--output", "OUTPUT.txt"],

@@ -92,6 +92,7 @@ def row_cosines(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> Scores:
     scaled_left = _scaled(left)
     scaled_right = _scaled(right)
     product = np.einsum("ij,ij->i", scaled_left, scaled_right)
+    # One root of the product: the length of two equal rows is then their product, to the last bit.
     lengths = np.sqrt(
         np.einsum("ij,ij->i", scaled_left, scaled_left) * np.einsum("ij,ij->i", scaled_right, scaled_right)
     )

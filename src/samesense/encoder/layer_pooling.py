@@ -32,7 +32,9 @@ def name_layer_pooling(weights: Sequence[float], layers: int, start: int) -> str
     if match is None:
         return None
     pooling, first = match
-    return pooling if first == "layer" else f"{pooling} (first = embeddings)"
+    if first == "layer":
+        return pooling
+    return f"{pooling} (first = embeddings)"
 
 
 _OF_LAYERS: tuple[tuple[PoolingName, First], ...] = (

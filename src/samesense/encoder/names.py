@@ -112,7 +112,8 @@ def split_options(name: str) -> tuple[str, PoolingName | None, str | None]:
         return name, None, None
     head, marker, template = name.partition("template=")
     if marker and head.endswith("?"):
-        base, pooling = head.removesuffix("?"), ""
+        base = head.removesuffix("?")
+        pooling = ""
     else:
         base, _, pooling = head.removesuffix("&" if marker else "").rpartition("?")
     if (pooling and pooling not in get_args(PoolingName)) or not (pooling or template):

@@ -102,7 +102,9 @@ class Cutter:
 
     def pieces(self, text: str, encoding: Encoding) -> Pieces:
         """Return the pieces of a text from the encoding of prompt and text, special tokens included."""
-        cut_tokens = 0 if self.longest is None else max(0, len(encoding.ids) - self.longest)
+        cut_tokens = 0
+        if self.longest is not None:
+            cut_tokens = max(0, len(encoding.ids) - self.longest)
         tokens = list(self._tokens(encoding))
         placed: list[tuple[int, Piece]] = [(0, sign) for sign in self._dropped(text)]
         any_known = False
@@ -119,7 +121,10 @@ class Cutter:
         if self.from_end:  # reversed, so that the pieces that are read come first
             read = sum(position >= cut_tokens for position, _ in placed)
             return Pieces(tuple(piece for _, piece in reversed(placed)), read, any_known)
-        read = sum(position < len(tokens) - cut_tokens for position, _ in placed) if cut_tokens else len(placed)
+        if cut_tokens:
+            read = sum(position < len(tokens) - cut_tokens for position, _ in placed)
+        else:
+            read = len(placed)
         return Pieces(tuple(piece for _, piece in placed), read, any_known)
 
     def _tokens(self, encoding: Encoding) -> Iterator[tuple[int, str, int, int]]:
@@ -140,7 +145,9 @@ class Cutter:
     def _between(self, text: str, start: int, end: int) -> list[str]:
         """Return the text between two tokens, without spaces and marks, as a piece if anything is left."""
         remaining = "".join(sign for sign in text[start:end] if unicodedata.category(sign) not in _NO_SIGN)
-        return [self._folded(remaining)] if remaining else []
+        if not remaining:
+            return []
+        return [self._folded(remaining)]
 
     def _folded(self, text: str) -> str:
         """Return unknown text after the tokenizer's normalizer, so that case and accents compare as it reads them."""

@@ -100,7 +100,10 @@ class Windows:
         counts = np.array(self.counts)
         starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
         exact = rows.astype(np.float64)
-        joined = np.maximum.reduceat(exact, starts) if combine == "max" else np.add.reduceat(exact, starts)
+        if combine == "max":
+            joined = np.maximum.reduceat(exact, starts)
+        else:
+            joined = np.add.reduceat(exact, starts)
         lengths = np.add.reduceat(np.linalg.norm(exact, axis=1), starts) / counts
         joined_lengths = np.maximum(np.linalg.norm(joined, axis=1), np.finfo(np.float64).tiny)
         scaled: Embeddings = (joined * (lengths / joined_lengths)[:, None]).astype(np.float32)

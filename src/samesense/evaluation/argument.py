@@ -97,14 +97,18 @@ def cross_validation(data: PairData, k: int = 10, mode: Mode = "mixed", seed: in
     """
     if mode not in MODES:
         raise ConfigError(f"Folds are 'apart', 'mixed' or 'by-topic', got {mode!r}.")
-    held = _topics(data) if mode == "by-topic" else _folds(data, k, mode, seed)
+    if mode == "by-topic":
+        held = _topics(data)
+    else:
+        held = _folds(data, k, mode, seed)
     rows = np.arange(len(data))
     return [(np.setdiff1d(rows, held_rows), held_rows) for held_rows in held]
 
 
 def shared_sentences(data: PairData, folds: list[Fold]) -> int:
     """Return the number of held-out pairs with a sentence that also occurs in a training pair of their fold."""
-    first, second = plain_keys(data.sentences1), plain_keys(data.sentences2)
+    first = plain_keys(data.sentences1)
+    second = plain_keys(data.sentences2)
     count = 0
     for train, held in folds:
         trained = np.concatenate([first[train], second[train]])

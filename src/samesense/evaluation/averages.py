@@ -83,27 +83,19 @@ def _members(suite: str, average: Average, results: Sequence[Result]) -> dict[st
 
 
 def _row(average: Average, members: Mapping[str, Result], evidence: Sequence[Evidence]) -> Result:
-    missing = [name for name in average.members if name not in members]
+    name = average.name
+    if len(members) < len(average.members):
+        name = f"{average.name}-{len(members)} of {len(average.members)}"
     rounded = [round(100 * row.value, 2) for row in members.values()]
-    differing = [name for name, row in members.items() if why_not_comparable(row.protocol)]
-    clauses = [f"mean of {len(members)} {_OVER}{', '.join(members)}"]
-    if missing:
-        clauses.append(f"without {', '.join(missing)}")
-    reasons = []
-    if missing:
-        reasons.append(f"{len(members)} of {len(average.members)} members")
-    if differing:
-        reasons.append(f"{', '.join(differing)} differ from what was published")
-    if reasons:
-        clauses.append(NOT_COMPARABLE + ", ".join(reasons))
     first = next(iter(members.values()))
     timed = [row.seconds for row in members.values() if row.seconds is not None]
     low, high = _interval(list(members.values()), evidence) or (None, None)
+    clauses = _protocol(average, members)
     if low is not None:
         clauses.append(f"95 % bootstrap, {SAMPLES} samples of each")
     return Result(
         task=first.task,
-        dataset=f"{average.name}-{len(members)} of {len(average.members)}" if missing else average.name,
+        dataset=name,
         split=first.split,
         subset="all",
         metric=average.metric,
@@ -116,6 +108,22 @@ def _row(average: Average, members: Mapping[str, Result], evidence: Sequence[Evi
         seed=first.seed,
         seconds=sum(timed) if len(timed) == len(members) else None,
     )
+
+
+def _protocol(average: Average, members: Mapping[str, Result]) -> list[str]:
+    """Return what the average is over, and why it cannot be compared with published ones."""
+    missing = [name for name in average.members if name not in members]
+    differing = [name for name, row in members.items() if why_not_comparable(row.protocol)]
+    clauses = [f"mean of {len(members)} {_OVER}{', '.join(members)}"]
+    reasons = []
+    if missing:
+        clauses.append(f"without {', '.join(missing)}")
+        reasons.append(f"{len(members)} of {len(average.members)} members")
+    if differing:
+        reasons.append(f"{', '.join(differing)} differ from what was published")
+    if reasons:
+        clauses.append(NOT_COMPARABLE + ", ".join(reasons))
+    return clauses
 
 
 def _interval(members: Sequence[Result], evidence: Sequence[Evidence]) -> tuple[float, float] | None:

@@ -62,7 +62,9 @@ class BinaryTask(Task):
         scores = all_scores[: len(pairs)]
         labels = np.asarray(self.test.labels, dtype=np.float64)
         build = self.builder(candidate, seconds)
-        description = "no threshold is needed" if self.dev else "no threshold was fitted, for there are no dev pairs"
+        description = "no threshold was fitted, for there are no dev pairs"
+        if self.dev:
+            description = "no threshold is needed"
         outcome = TaskResult([build.resampled("average_precision", scores, labels, description)])
         outcome.evidence.append(build.evidence("average_precision", scores, pairs, labels, "average_precision"))
         if self.dev is not None:

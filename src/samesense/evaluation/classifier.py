@@ -104,7 +104,10 @@ def predict(features: npt.NDArray[np.floating], weights: Floats) -> Classes:
     Features are ``(n, dim)`` as in training, weights ``(dim + 1, logits)``.
     """
     scores = features.astype(np.float64) @ weights[:-1] + weights[-1]
-    predicted: Classes = scores.argmax(axis=1) if weights.shape[1] > 1 else (scores[:, 0] > 0).astype(np.intp)
+    if weights.shape[1] > 1:
+        predicted: Classes = scores.argmax(axis=1)
+    else:
+        predicted = (scores[:, 0] > 0).astype(np.intp)
     return predicted
 
 
@@ -162,7 +165,10 @@ def _accuracies(x: Narrow, classes: Classes, held_rows: Marks, weights: Narrow) 
     for first in range(0, len(x), BLOCK_ROWS):
         rows = slice(first, first + BLOCK_ROWS)
         margins = (x[rows] @ weights.reshape(len(weights), -1)).reshape(-1, *weights.shape[1:])
-        predicted = margins[..., 0] > 0 if weights.shape[2] == 1 else margins.argmax(axis=2)
+        if weights.shape[2] == 1:
+            predicted = margins[..., 0] > 0
+        else:
+            predicted = margins.argmax(axis=2)
         correct += ((predicted == classes[rows, None]) & held_rows[rows]).sum(axis=0)
     accuracies: Floats = correct / held_rows.sum(axis=0)
     return accuracies
@@ -252,6 +258,7 @@ def _trials(classes: Classes, rows: Rows, folds: int) -> list[tuple[Rows, Rows]]
 
 
 def _stratified(classes: Classes, folds: int) -> list[tuple[Rows, Rows]]:
+    # scikit-learn takes a second to load, and other suites do not need it.
     from sklearn.model_selection import StratifiedKFold
 
     return list(StratifiedKFold(folds, shuffle=True, random_state=SEED).split(classes, classes))

@@ -125,7 +125,9 @@ def ranked_lists(data: PairData) -> list[RankedList]:
 def _average(labels: Iterable[float]) -> float:
     """Return the mean of the labels, without rounding errors if all are equal."""
     distinct = set(labels)
-    return distinct.pop() if len(distinct) == 1 else fmean(labels)
+    if len(distinct) == 1:
+        return distinct.pop()
+    return fmean(labels)
 
 
 SUITE = Suite(

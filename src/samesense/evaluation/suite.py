@@ -42,12 +42,16 @@ class BenchmarkSplits:
     def pairs(self, benchmark: Benchmark, split: str) -> PairData | None:
         """Return one split of a set of pairs, or ``None`` if it was not found."""
         data = self.load(benchmark, split)
-        return data if isinstance(data, PairData) else None
+        if isinstance(data, PairData):
+            return data
+        return None
 
     def sentences(self, benchmark: Benchmark, split: str) -> LabelledSentences | None:
         """Return one split of a set of sentences, or ``None`` if it was not found."""
         data = self.load(benchmark, split)
-        return data if isinstance(data, LabelledSentences) else None
+        if isinstance(data, LabelledSentences):
+            return data
+        return None
 
     def note(self, benchmark: Benchmark, *splits: str, changed: Iterable[str] = ()) -> str:
         """Return the facts about splits for a protocol, and why the figure is not comparable with published ones.
@@ -63,8 +67,10 @@ class BenchmarkSplits:
                 facts.append(fact)
                 differing += different
         tested = {"test", WHOLE} & set(splits)
-        facts += [benchmark.note] if benchmark.note and tested else []
-        facts += [NOT_COMPARABLE + ", ".join(differing)] if differing else []
+        if benchmark.note and tested:
+            facts.append(benchmark.note)
+        if differing:
+            facts.append(NOT_COMPARABLE + ", ".join(differing))
         return "; ".join(facts)
 
 

@@ -128,16 +128,22 @@ def _known_suites(names: Sequence[str]) -> list[Suite]:
 def _open(source: Source, reading: Mapping[str, Any]) -> dict[str, BenchmarkSplit] | PairData | Path:
     """Return the benchmark splits of a source, or else its labelled pairs, or the path of a file of documents."""
     if in_memory(source):
-        return source if isinstance(source, PairData) else _pairs(source, reading)
+        if isinstance(source, PairData):
+            return source
+        return _pairs(source, reading)
     path = Path(source).expanduser()
     if path.is_file() and holds_documents(source):
         return path
     if path.is_dir():
         saved = any((path / name).exists() for name in SAVED_BY_DATASETS)
-        return _pairs(source, reading) if saved else find_splits(path)
+        if saved:
+            return _pairs(source, reading)
+        return find_splits(path)
     if path.is_file():
         split = None if any(reading.values()) else split_of_file(path)
-        return {split.name: split} if split is not None else _pairs(source, reading)
+        if split is not None:
+            return {split.name: split}
+        return _pairs(source, reading)
     if str(source) in BENCHMARKS:
         return hub_splits(str(source))
     if "/" in str(source) or path.suffix:
@@ -239,4 +245,6 @@ def _no_task_message(suite: Suite, sources: Sequence[Source], refused: Sequence[
 
 
 def _name(source: Source) -> str:
-    return source.source if isinstance(source, PairData) else name_of(source)
+    if isinstance(source, PairData):
+        return source.source
+    return name_of(source)

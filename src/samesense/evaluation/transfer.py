@@ -65,7 +65,10 @@ class TransferTask(Task):
         self._sizes = sizes
         self._paired = paired
         self._folds = FAST_FOLDS if fast else FOLDS
-        self._classes = _class_numbers(dataset, labels, sizes[0] if sizes else len(labels), *self._needs())
+        train_rows = len(labels)
+        if sizes is not None:
+            train_rows, _, _ = sizes
+        self._classes = _class_numbers(dataset, labels, train_rows, *self._needs())
 
     @classmethod
     def nested(
@@ -82,8 +85,11 @@ class TransferTask(Task):
         """Return the task of (texts, labels) in splits, as for SST-2, or without dev as for TREC."""
         train_rows = _row_count(dataset, "train", train)
         test_rows = _row_count(dataset, "test", test)
-        dev_rows = _row_count(dataset, "dev", dev) if dev is not None else 0
-        splits = [train, dev, test] if dev is not None else [train, test]
+        dev_rows = 0
+        splits = [train, test]
+        if dev is not None:
+            dev_rows = _row_count(dataset, "dev", dev)
+            splits = [train, dev, test]
         texts = [text for split_texts, _ in splits for text in split_texts]
         labels = [label for _, split_labels in splits for label in split_labels]
         return cls(dataset, texts, labels, sizes=(train_rows, dev_rows, test_rows), fast=fast, note=note)
@@ -107,7 +113,10 @@ class TransferTask(Task):
     def texts(self) -> Iterable[str]:
         """Yield every text; the two texts of a pair follow each other."""
         for example in self._examples:
-            yield from (example,) if isinstance(example, str) else example
+            if isinstance(example, str):
+                yield example
+            else:
+                yield from example
 
     def evaluate(self, candidate: Scorer) -> TaskResult:
         """Return the accuracy, for pairs also F1, and as evidence whether each tested row was right, in order."""
@@ -119,8 +128,9 @@ class TransferTask(Task):
         encoded = encodes_all(candidate, self.texts())
         folds = self._planned()
         predicted, penalties = cross_predict(self._features(candidate.encode), self._classes, folds)
-        seconds = time.perf_counter() - started
-        build = self.builder(candidate, seconds if encoded else None)
+        # The time says something only if no vector was there before.
+        seconds = time.perf_counter() - started if encoded else None
+        build = self.builder(candidate, seconds)
         description = self._protocol(penalties)
         correct = predicted == self._classes
         tested = np.sort(np.concatenate([fold.test for fold in folds]))
@@ -141,7 +151,9 @@ class TransferTask(Task):
         k = self._folds
         if self._sizes is None:
             return k + 2, f"for {k} outer folds with {k} inner ones each"
-        return (1, "") if self._sizes[1] else (k, f"in train for {k} folds")
+        if self._sizes[1]:
+            return (1, "")
+        return (k, f"in train for {k} folds")
 
     def _planned(self) -> list[Fold]:
         if self._sizes is None:
@@ -167,17 +179,19 @@ class TransferTask(Task):
             choice = f"{self._folds} inner folds"
             score = f"mean of {self._folds} outer folds' accuracies, not rounded"
         else:
-            choice = "dev" if self._sizes[1] else f"{self._folds} folds of train"
             score = "accuracy on test"
-        clauses = [
-            "|u - v| and u * v of embeddings as they are" if self._paired else "embeddings as they are",
-            CLASSIFIER,
-            f"L2 of {', '.join(f'{l2:g}' for l2 in GRID)}, bias included, chosen on {choice}",
-            score,
-            f"folds stratified, shuffled with seed {SEED}",
-            "chosen L2: " + ", ".join(f"{l2:g} x {count}" for l2, count in sorted(Counter(penalties).items())),
-        ]
-        return "; ".join(clause for clause in clauses if "folds" in choice or not clause.startswith("folds"))
+            choice = "dev"
+            if not self._sizes[1]:
+                choice = f"{self._folds} folds of train"
+        features = "embeddings as they are"
+        if self._paired:
+            features = "|u - v| and u * v of embeddings as they are"
+        grid = ", ".join(f"{l2:g}" for l2 in GRID)
+        clauses = [features, CLASSIFIER, f"L2 of {grid}, bias included, chosen on {choice}", score]
+        if "folds" in choice:
+            clauses.append(f"folds stratified, shuffled with seed {SEED}")
+        chosen = ", ".join(f"{l2:g} x {count}" for l2, count in sorted(Counter(penalties).items()))
+        return "; ".join([*clauses, f"chosen L2: {chosen}"])
 
 
 def _row_count(dataset: str, name: str, split: tuple[Sequence[Any], Labels]) -> int:
@@ -222,15 +236,20 @@ def _class_numbers(dataset: str, labels: Labels, train: int, fewest: int, reason
 def _from_benchmark(splits: BenchmarkSplits, benchmark: Benchmark) -> TransferTask | None:
     name = benchmark.name
     fast = splits.fast
-    note = splits.note(benchmark, *benchmark.rows, changed=["5 folds instead of 10"] if fast else [])
+    changed = []
+    if fast:
+        changed.append(f"{FAST_FOLDS} folds instead of {FOLDS}")
+    note = splits.note(benchmark, *benchmark.rows, changed=changed)
     if WHOLE in benchmark.rows:
         data = splits.sentences(benchmark, WHOLE)
-        return None if data is None else TransferTask.nested(name, data.texts, data.labels, fast, note)
+        if data is None:
+            return None
+        return TransferTask.nested(name, data.texts, data.labels, fast, note)
     if benchmark.shape == "sentences":
         train, dev, test = (splits.sentences(benchmark, split) for split in ("train", "dev", "test"))
         if train is None or test is None or (dev is None and "dev" in benchmark.rows):
             return None
-        tuned = None if dev is None else (dev.texts, dev.labels)
+        tuned = dev and (dev.texts, dev.labels)
         return TransferTask.split(name, (train.texts, train.labels), tuned, (test.texts, test.labels), fast, note)
     train_pairs = splits.pairs(benchmark, "train")
     test_pairs = splits.pairs(benchmark, "test")

@@ -137,4 +137,6 @@ def bar_size() -> dict[str, int]:
         columns, rows = os.get_terminal_size(sys.stderr.fileno())
     except (OSError, ValueError):  # no terminal
         return {}
-    return {} if columns and rows else {"ncols": 80, "nrows": 24}
+    if columns and rows:
+        return {}
+    return {"ncols": 80, "nrows": 24}

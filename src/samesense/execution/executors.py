@@ -19,8 +19,11 @@ from samesense.failures import imported, shortened
 ExecutorName = Literal["embedded", "ray"]
 """Processes on this machine, or a Ray cluster."""
 
-FEW_SHARDS, MOST_WORKERS = 10, 4
-"""Shards per process below which another process does not pay, and the largest default number of processes.
+FEW_SHARDS = 10
+"""Shards per process below which another process does not pay."""
+
+MOST_WORKERS = 4
+"""Largest default number of processes.
 
 Each process holds its own language model, so that a machine of many processors could run out of memory.
 """
@@ -203,7 +206,9 @@ def _received(ray: Any, reference: Any) -> Answer:
 
 def usual_workers(shards: int, device: str) -> int:
     """Return the default number of processes for ``shards`` of a language model's work; one on a GPU."""
-    return 1 if device != "cpu" else max(1, min(cores(), MOST_WORKERS, shards // FEW_SHARDS))
+    if device != "cpu":
+        return 1
+    return max(1, min(cores(), MOST_WORKERS, shards // FEW_SHARDS))
 
 
 def choose_executor(
@@ -227,4 +232,6 @@ def choose_executor(
     count = default_workers if workers is None else workers
     if count < 1:
         raise ConfigError(f"workers must be 1 or more; received {count}.")
-    return Serial(retries) if count == 1 else Processes(count, retries)
+    if count == 1:
+        return Serial(retries)
+    return Processes(count, retries)

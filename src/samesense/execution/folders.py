@@ -115,9 +115,13 @@ class StoreFolder(Folder):
 
     def names(self, inner: str) -> list[str]:
         """See :class:`Folder`."""
+        # Other workers write to the same folder.
         self._store.invalidate_cache()
         prefix = f"{self._prefix}/{inner}"
-        keys = self._store.ls(prefix, detail=False) if self._store.exists(prefix) else []
+        if self._store.exists(prefix):
+            keys = self._store.ls(prefix, detail=False)
+        else:
+            keys = []
         return [key.rpartition("/")[2] for key in keys]
 
     def exists(self, name: str) -> bool:
@@ -130,6 +134,7 @@ class StoreFolder(Folder):
 
     def append(self, name: str, entry: object) -> None:
         """Write the whole file again with another line: objects cannot be appended to."""
+        # What this process wrote need not be read again.
         before = self._lines[name] if name in self._lines else self.read(name)
         self._lines[name] = before + json.dumps(entry).encode() + b"\n"
         self.write(name, self._lines[name])
@@ -137,7 +142,9 @@ class StoreFolder(Folder):
 
 def folder_at(name: str | Path) -> Folder:
     """Return the folder of this name or URL; ConfigError if its kind of store cannot be opened."""
-    return StoreFolder(str(name)) if is_url(name) else Folder(name)
+    if is_url(name):
+        return StoreFolder(str(name))
+    return Folder(name)
 
 
 def append_json(path: Path, entry: object) -> None:

@@ -32,7 +32,9 @@ def fast_linear(device: torch.device, *, measured: bool = True) -> AbstractConte
     if device.type != "cpu":
         return nullcontext()
     use = _is_faster() if measured else _is_available()
-    return _ByOneDNN() if use else nullcontext()
+    if use:
+        return _ByOneDNN()
+    return nullcontext()
 
 
 class _ByOneDNN(TorchFunctionMode):

@@ -62,8 +62,13 @@ def progress_bar(
     """
     is_visible = is_shown()
     if inner and is_visible:
-        is_visible = not _open[-1].unit if _open else is_shown_alone()
-        desc += f" ({_open[-1].desc})" if len(_open) > 1 else ""  # names the operation that it is part of
+        if _open:
+            is_visible = not _open[-1].unit
+        else:
+            is_visible = is_shown_alone()
+        # Names the operation that this one is part of.
+        if len(_open) > 1:
+            desc += f" ({_open[-1].desc})"
     return Progress(desc, unit, total, initial=initial, leave=leave, is_visible=is_visible)
 
 
@@ -103,6 +108,7 @@ def without_bars(*, reports: bool = True) -> Iterator[None]:
 
     Download bars of the hub stay. Without ``reports`` its warnings are hidden too, such as those about missing weights.
     """
+    # Progress is shown by commands that never load transformers.
     from transformers.utils import logging as transformers_logging
 
     before = transformers_logging.set_tqdm_hook(_disabled)
@@ -201,7 +207,9 @@ class Progress:
     def _due(self) -> float:
         if self._has_line or not self._is_eager:
             return INTERVAL
-        return PATIENCE if len(_open) == 1 else 6 * PATIENCE
+        if len(_open) == 1:
+            return PATIENCE
+        return 6 * PATIENCE
 
     def _say(self) -> None:
         self._has_line = True
@@ -246,8 +254,10 @@ class Progress:
         elapsed = now() - self.started
         if not self.unit:
             return f"{self.desc}, {clock_time(elapsed)} so far"
-        done = self._count(self.n) + ("" if self.total is None else f" of {self._count(self.total)}")
-        phrases = [f"{self.desc}: {done} {self._units(self.n if self.total is None else self.total)}"]
+        done = f"{self._count(self.n)} {self._units(self.n)}"
+        if self.total is not None:
+            done = f"{self._count(self.n)} of {self._count(self.total)} {self._units(self.total)}"
+        phrases = [f"{self.desc}: {done}"]
         phrases += [*(f"{name} {value}" for name, value in self.figures.items()), f"{clock_time(elapsed)} gone"]
         fresh = self.n - self.initial
         if self.total is not None and fresh > 0 and self.n < self.total:
@@ -256,10 +266,14 @@ class Progress:
 
     def _units(self, number: int) -> str:
         ending = "es" if self.unit.endswith("ch") else "s"
-        return "MB" if self.unit == "B" else self.unit + ending * (number != 1)
+        if self.unit == "B":
+            return "MB"
+        return self.unit + ending * (number != 1)
 
     def _count(self, number: int) -> str:
-        return f"{number / 1e6:,.1f}" if self.unit == "B" else f"{number:,}"
+        if self.unit == "B":
+            return f"{number / 1e6:,.1f}"
+        return f"{number:,}"
 
 
 class Laps:
@@ -293,7 +307,9 @@ def clock_time(seconds: float) -> str:
     """Return a duration as ``m:ss``, or ``h:mm:ss`` from an hour on."""
     minutes, remainder = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{remainder:02d}" if hours else f"{minutes}:{remainder:02d}"
+    if hours:
+        return f"{hours}:{minutes:02d}:{remainder:02d}"
+    return f"{minutes}:{remainder:02d}"
 
 
 class _Watch:

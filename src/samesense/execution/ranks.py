@@ -24,6 +24,7 @@ def finish() -> None:
     """
     if world_size() == 1:
         return
+    # One process alone never needs torch to know its rank.
     from torch import distributed as dist
 
     if dist.is_initialized():

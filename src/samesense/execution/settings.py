@@ -19,7 +19,9 @@ LESS = {"seed": 2**32 - 1, "batch_size": 10**6, "discriminator_batch_size": 10**
 
 def comma_separated(value: Any) -> Any:
     """Split a string at commas, as a flag with a dot passes several words in one; return other values unchanged."""
-    return value.split(",") if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    return value.split(",")
 
 
 class Settings(BaseModel):

@@ -75,7 +75,9 @@ class ShardedJob:
         self._method = method
         self._suffix = suffix
         self.folder.check(MANIFEST, HISTORY, SHARDS)
-        self._manifest = self.folder.json(MANIFEST) if self.folder.exists(MANIFEST) else {}
+        self._manifest = {}
+        if self.folder.exists(MANIFEST):
+            self._manifest = self.folder.json(MANIFEST)
         if not self._manifest and not self.folder.is_empty():
             raise OutputError(
                 f"{folder} is not empty and holds no shards of samesense {method}. Choose another output folder."
@@ -143,7 +145,10 @@ class ShardedJob:
         shards = []
         for shard, entry in enumerate(entries):
             name = self.name(shard)
-            sha256 = history[shard]["sha256"] if shard in history else self.folder.sha256(name)
+            if shard in history:
+                sha256 = history[shard]["sha256"]
+            else:
+                sha256 = self.folder.sha256(name)
             shards.append({"file": name.rpartition("/")[2], **entry, "sha256": sha256})
         cost = _sums(history.values())
         self._write({**self._manifest, "status": "finished", **totals, "cost": cost, "shards": shards})

@@ -63,7 +63,9 @@ def time_in_turns(
     measured: list[list[float]] = [[] for _ in runs]
     for number in range(rounds):
         turns = list(zip(measured, runs, strict=True))
-        for speeds, run in turns if number % 2 == 0 else reversed(turns):
+        if number % 2:
+            turns.reverse()  # a machine that slows down slows all alike
+        for speeds, run in turns:
             speeds.append(_done_a_second(run, seconds))
     results = [Speed(tuple(speeds)) for speeds in measured]
     return results, _disturbance(load, results)
@@ -79,7 +81,9 @@ def _done_a_second(run: Callable[[], int], seconds: float) -> float:
 
 def _load() -> float | None:
     """Return the load average of the last minute; ``None`` where the system has none."""
-    return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+    if not hasattr(os, "getloadavg"):
+        return None
+    return os.getloadavg()[0]
 
 
 def _processors() -> int:

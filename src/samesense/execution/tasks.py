@@ -63,7 +63,10 @@ class Pending:
 
     def take(self) -> int | None:
         """Return the next task; ``None`` if none waits."""
-        return self._again.popleft() if self._again else next(self._fresh, None)
+        # Retries come first, so that a task that fails for good is known early.
+        if self._again:
+            return self._again.popleft()
+        return next(self._fresh, None)
 
     def settle(self, task: int, answer: Answer) -> Outcome | None:
         """Return the outcome of a task; ``None`` if it is to be tried again."""

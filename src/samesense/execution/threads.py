@@ -43,7 +43,9 @@ def _compute_on_one_thread() -> None:
 
 def cores() -> int:
     """Return the number of processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 @contextmanager
@@ -55,6 +57,7 @@ def torch_threads(count: int | None) -> Iterator[None]:
     if count is None:
         yield
         return
+    # Callers that set no threads, as those of NumPy, never load torch.
     import torch
 
     with _ALONE:

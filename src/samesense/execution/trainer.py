@@ -98,7 +98,10 @@ def newest_checkpoint(checkpoints: Path, required_files: Sequence[str] = ()) -> 
     Unusable are half-written ones, which lack a file of the trainer's or one of ``required_files``, and the one of the
     last step or of the step at which early stopping ended the run: the trainer would take one step more.
     """
-    states = [f"rng_state_{rank}.pth" for rank in range(world_size())] if world_size() > 1 else ["rng_state.pth"]
+    if world_size() > 1:
+        states = [f"rng_state_{rank}.pth" for rank in range(world_size())]
+    else:
+        states = ["rng_state.pth"]
     needed = ["optimizer.pt", "scheduler.pt", *states, *required_files]
     paths = sorted(checkpoints.glob("checkpoint-*"), key=lambda path: int(path.name.rsplit("-", 1)[1]), reverse=True)
     for path in paths:
@@ -148,7 +151,8 @@ def run_trainer(
     Raises:
         ModelError: if every evaluation was NaN, so that there is no best checkpoint; all checkpoints are removed.
     """
-    stop = StopOnInterrupt() if stop is None else stop
+    if stop is None:
+        stop = StopOnInterrupt()
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(stop)
     trainer.add_callback(_WithoutFigure(trainer, why))
@@ -201,7 +205,9 @@ class _WithoutFigure(TrainerCallback):
 
 def _learning_rate(trainer: Trainer) -> float:
     """Return the learning rate of the last step."""
-    return float(trainer.lr_scheduler.get_last_lr()[0]) if trainer.lr_scheduler else trainer.args.learning_rate
+    if not trainer.lr_scheduler:
+        return trainer.args.learning_rate
+    return float(trainer.lr_scheduler.get_last_lr()[0])
 
 
 def _check_selected(trainer: Trainer, why: Callable[[], str]) -> None:

@@ -102,7 +102,9 @@ def trainer_fields(kind: type[TrainingArguments], fields: Mapping[str, Any]) -> 
             raise ConfigError(f"`trainer` {name} is set by samesense. In its place: {OURS[name]}.")
         if name not in allowed:
             near = difflib.get_close_matches(name, allowed, n=1)
-            hint = f"Did you mean {near[0]!r}?" if near else "They are in the documentation of sentence-transformers."
+            hint = "They are in the documentation of sentence-transformers."
+            if near:
+                hint = f"Did you mean {near[0]!r}?"
             raise ConfigError(f"`trainer` takes fields of {kind.__name__}, and {name!r} is none. {hint}")
     return {name: _typed(name, hints[name], value) for name, value in fields.items()}
 

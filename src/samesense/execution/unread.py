@@ -162,7 +162,9 @@ class Unread:
         """Return why a text was not read whole; ``None`` if it was."""
         if self.cut.has(text):
             return "cut"
-        return "unknown" if self.unknown.has(text) else None
+        if self.unknown.has(text):
+            return "unknown"
+        return None
 
     def take(self, unread: Unread) -> None:
         """Add the counts of another."""
@@ -221,7 +223,9 @@ class Unread:
             return ""
         quoted = repr(_short(text))
         row = kind.row or self._row(text)
-        return f", such as row {row}: {quoted}" if row else f", such as {quoted}"
+        if row:
+            return f", such as row {row}: {quoted}"
+        return f", such as {quoted}"
 
     def _row(self, text: str) -> int:
         """Return the number of the first row with a text, from 1; 0 if it is unknown."""
@@ -233,7 +237,9 @@ class Unread:
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
+    if len(text) <= SHOWN:
+        return text
+    return f"{text[: SHOWN - 3]}..."
 
 
 def _sentence(words: str) -> str:
@@ -286,7 +292,9 @@ def log_unread_now() -> None:
 
 def current() -> Unread | None:
     """Return what the present command has counted so far."""
-    return _commands[-1] if _commands else None
+    if not _commands:
+        return None
+    return _commands[-1]
 
 
 def note(unread: Unread, model: object) -> None:

@@ -141,8 +141,9 @@ def _check_unused(difference: Difference, compute: Callable[[], Sequence[Tensor]
             weight.requires_grad_(True)
         total = torch.stack([output.float().sum() for output in compute()]).sum()
         # where everything in use is frozen, as under adapters, no gradient reaches anything
-        reached = total.requires_grad
-        gradients = torch.autograd.grad(total, weights, allow_unused=True) if reached else [None] * len(weights)
+        gradients: Sequence[Tensor | None] = [None] * len(weights)
+        if total.requires_grad:
+            gradients = torch.autograd.grad(total, weights, allow_unused=True)
     for weight, before in zip(weights, trained, strict=True):
         weight.requires_grad_(before)
     if any(gradient is not None for gradient in gradients):
@@ -153,7 +154,9 @@ def _check_unused(difference: Difference, compute: Callable[[], Sequence[Tensor]
 def _hidden_states(model: Any) -> list[Tensor]:
     """Return the last hidden states of a few tokens, in a list."""
     ids = torch.arange(1, 4, device=model.device)[None] % model.config.get_text_config().vocab_size
-    decoder = {"decoder_input_ids": ids} if model.config.is_encoder_decoder else {}
+    decoder = {}
+    if model.config.is_encoder_decoder:
+        decoder = {"decoder_input_ids": ids}
     return [model.base_model(input_ids=ids, attention_mask=torch.ones_like(ids), **decoder).last_hidden_state]
 
 
@@ -167,7 +170,9 @@ def _weight(model: Any, name: str) -> Any:
 
 def _first_names(names: Sequence[str]) -> str:
     listed = ", ".join(sorted(names)[:NAMED])
-    return f"{listed}, ..." if len(names) > NAMED else listed
+    if len(names) > NAMED:
+        return f"{listed}, ..."
+    return listed
 
 
 def _shape(shape: Sequence[int]) -> str:
@@ -265,14 +270,19 @@ def _is_needed(model: Any, name: str) -> bool:
 def _is_constant(value: Any) -> bool:
     """Return whether an entry of a file is no weight: integers, a scalar, or an attention mask."""
     shape = tuple(value.shape if isinstance(value, Tensor) else value.get_shape())
-    floating = value.is_floating_point() if isinstance(value, Tensor) else value.get_dtype().startswith(("F", "BF"))
+    if isinstance(value, Tensor):
+        floating = value.is_floating_point()
+    else:
+        floating = value.get_dtype().startswith(("F", "BF"))
     return not floating or shape in ((), (1,)) or (len(shape) == 4 and shape[:2] == (1, 1) and shape[2] == shape[3])
 
 
 def _common_prefix(names: Sequence[str]) -> str:
     """Return the prefix that all names share, with its dot; ``""`` if there is none."""
     first, point, _ = names[0].partition(".")
-    return f"{first}." if point and all(name.startswith(f"{first}.") for name in names) else ""
+    if point and all(name.startswith(f"{first}.") for name in names):
+        return f"{first}."
+    return ""
 
 
 modeling_utils: Any = import_module("transformers.modeling_utils")

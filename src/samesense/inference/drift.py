@@ -208,13 +208,21 @@ def _threshold(
         if threshold is None:
             return None
         fraction = float((scores[0] >= threshold).mean())
-        limit = float(np.quantile(scores[1], 1 - fraction, method="higher")) if fraction else float("inf")
+        if fraction:
+            limit = float(np.quantile(scores[1], 1 - fraction, method="higher"))
+        else:
+            limit = float("inf")
         return Moved(threshold, limit, "share", fraction)
     right = np.asarray(pairs.labels, dtype=np.float64)
     before = old.scores(pairs.pairs())
     after = new.scores(pairs.pairs())
-    limit = best_threshold(before, right, "f1") if threshold is None else threshold
+    limit = threshold if threshold is not None else best_threshold(before, right, "f1")
     # Precision is undefined if no pair reaches the threshold.
-    precision = precision_at(before, right, limit) if (before >= limit).any() else 0.0
-    moved = threshold_at(after, right, precision=precision) if precision else float("inf")
+    precision = 0.0
+    if (before >= limit).any():
+        precision = precision_at(before, right, limit)
+    if precision:
+        moved = threshold_at(after, right, precision=precision)
+    else:
+        moved = float("inf")
     return Moved(limit, moved, "precision", precision)

@@ -90,7 +90,9 @@ class Explanation(Shown):
 
     def table(self, top: int = 10) -> str:
         """Return the explanation as plain text, with the ``top`` pairs of words that contribute most."""
-        method = "by the vectors of tokens" if self.by == "tokens" else "by what it loses without a word"
+        method = "by what it loses without a word"
+        if self.by == "tokens":
+            method = "by the vectors of tokens"
         if self.why:
             method += f" ({self.why})"
         lines = [f"{self.score:.4f}  {method}; the shares sum to {self._sums()}"]
@@ -168,8 +170,11 @@ class _NoTokensError(Exception):
 def _by_tokens(model: Model, texts: Pair) -> Explanation:
     """Return the shares of words as sums over their tokens."""
     if not model.embeds or not model.backend.startswith(("torch", "numpy")):
-        reason = f"by {model.backend or 'a function'}" if model.embeds else "from both texts together"
+        reason = "from both texts together"
+        if model.embeds:
+            reason = f"by {model.backend or 'a function'}"
         raise _NoTokensError(f"it is computed {reason}")
+    # Loads torch, which the model has loaded if it explains by tokens.
     from samesense.encoder.forward.token_parts import token_parts
 
     try:

@@ -87,6 +87,7 @@ class Choice:
         if self.absolute_margin is not None:
             tops.append(lowest - self.absolute_margin)
         if self.relative_margin is not None:
+            # The absolute value: the margin lowers a negative score as well.
             tops.append(lowest - self.relative_margin * abs(lowest))
         return min(tops)
 
@@ -96,7 +97,9 @@ class Choice:
         floor = -np.inf if self.min_score is None else self.min_score
         eligible = order[(scores[order] <= ceiling) & (scores[order] >= floor)]
         if self.sampling == "random" and len(eligible) > self.num_negatives:
+            # Seeded by the row, so that an anchor draws the same beside any others.
             drawn = np.random.default_rng((self.seed, row)).permutation(len(eligible))[: self.num_negatives]
+            # Back in the order of the scores.
             eligible = eligible[np.sort(drawn)]
         return eligible[: self.num_negatives]
 
@@ -162,6 +165,7 @@ class _Pool:
                 first.setdefault(self._key(text), text)
         self.candidates = len(first)
         remaining = (text for rows in ([data.anchors], data.positives) for group in rows for text in group)
+        # Candidates come first, so that their vectors are one block of the file.
         row_of = {text: row for row, text in enumerate(dict.fromkeys([*first.values(), *remaining]))}
         self.texts = list(row_of)
         self._row_of = row_of
@@ -169,6 +173,7 @@ class _Pool:
         self._positives: dict[int, set[int]] = {}
         for anchor, positives in zip(data.anchors, data.positives, strict=True):
             for text in positives:
+                # In both directions: an anchor is no negative of its positive either.
                 self._add_positive(anchor, text)
                 self._add_positive(text, anchor)
 
@@ -222,6 +227,7 @@ def _nearest(
 ) -> Iterator[list[int]]:
     """Yield the considered candidates of each anchor, the nearest first."""
     barred = [pool.barred(data.anchors[row], data.negatives[row]) for row in rows]
+    # More are searched by as many as are excluded, so that range_max remain.
     count = choice.range_max + max(map(len, barred), default=0)
     best = [Best(choice.range_max + len(excluded)) for excluded in barred]
     queries = vectors[pool.rows([data.anchors[row] for row in rows])]

@@ -86,7 +86,10 @@ def best_threshold(
     taken = np.append(0, taken)
     positives = hits[-1]
     # 2 hits - taken rises with the accuracy.
-    quality = 2 * hits - taken if metric == "accuracy" else 2 * hits / (taken + positives)
+    if metric == "accuracy":
+        quality = 2 * hits - taken
+    else:
+        quality = 2 * hits / (taken + positives)
     if dividing and len(values) > 1:
         return _between(values, 1 + int(np.argmax(quality[1:-1])))
     return _between(values, int(np.argmax(quality)))
@@ -167,7 +170,9 @@ def precision_at(scores: Numbers, labels: Numbers, threshold: float) -> float:
         A number in [0, 1].
     """
     called, right = _called(scores, labels, threshold)
-    return float((called & right).sum() / called.sum()) if called.any() else 1.0
+    if not called.any():
+        return 1.0
+    return float((called & right).sum() / called.sum())
 
 
 def recall_at(scores: Numbers, labels: Numbers, threshold: float) -> float:
@@ -191,7 +196,10 @@ def _between(values: Floats, count: int) -> float:
     above = float(values[count - 1])
     below = float(values[count])
     middle = above / 2 + below / 2
-    return middle if below < middle <= above else above  # neighbouring floats have no number between them
+    # Neighbouring floats have no number between them: their middle rounds to one of the two.
+    if below < middle <= above:
+        return middle
+    return above
 
 
 def _binary(scores: Numbers, labels: Numbers) -> tuple[Floats, Floats]:

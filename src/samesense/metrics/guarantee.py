@@ -94,6 +94,7 @@ def share_lower_bound(hits: Numbers, trials: Numbers, level: float = 1 - CONFIDE
         trials: number of trials, not below the hits ``(n,)``.
         level: between 0 and 1.
     """
+    # scipy.stats takes a second to load, and most metrics do not need it.
     from scipy.stats import beta
 
     successes, total = matching_vectors(hits, trials)
@@ -177,7 +178,10 @@ class PromiseFinder:
         passing = self._passing(least)
         if not len(passing):
             return None
-        maximised = self.recalls if self.share == "precision" else self.precisions
+        if self.share == "precision":
+            maximised = self.recalls
+        else:
+            maximised = self.precisions
         best = passing[np.argmax(maximised[passing])]
         return Promise(float(self.thresholds[best]), float(self.precisions[best]), float(self.recalls[best]))
 
@@ -200,12 +204,15 @@ class PromiseFinder:
         shares = (self._values * self.trials + 1) / (self.trials + 2)
         factors = [_growth(value, trials, least) for value, trials in zip(shares, self.trials, strict=True)]
         pairs = len(self.pairs.scores) * min(factors)
-        return math.ceil(pairs) if pairs <= MOST_PAIRS else None
+        if pairs <= MOST_PAIRS:
+            return math.ceil(pairs)
+        return None
 
     @property
     def _values(self) -> Floats:
         """The promised measure of each candidate, out of fold."""
-        return self.precisions if self.share == "precision" else self.recalls
+        values: Floats = self.precisions if self.share == "precision" else self.recalls
+        return values
 
     def _passing(self, least: float) -> Indices:
         """Return the candidates that pass, by the fallback procedure."""
@@ -278,7 +285,10 @@ class PromiseFinder:
             last = np.where(sizes > 0, last, np.inf)
         else:
             ordered = np.sort(scores[right == 1])
-            last = ordered[np.minimum(sizes, len(ordered) - 1)] if len(ordered) else np.full(len(sizes), np.inf)
+            if len(ordered):
+                last = ordered[np.minimum(sizes, len(ordered) - 1)]
+            else:
+                last = np.full(len(sizes), np.inf)
         positions = np.searchsorted(values, last)
         previous = values[np.maximum(positions - 1, 0)]
         # Halves are added, not the sum halved, so that large scores do not overflow.
@@ -302,6 +312,7 @@ class PromiseFinder:
     @cached_property
     def _error_correlation(self) -> float:
         """Correlation of the errors of two pairs that share a sentence, plus one standard error, from 0 to 1."""
+        # scikit-learn is slow to load.
         from sklearn.isotonic import IsotonicRegression
 
         scores = self.pairs.scores

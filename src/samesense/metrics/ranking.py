@@ -23,6 +23,7 @@ def kendall(scores: Numbers, labels: Numbers) -> float:
 
     Source: Kendall (1945), "The treatment of ties in ranking problems".
     """
+    # scipy.stats takes a second to load, and most metrics do not need it.
     from scipy.stats import kendalltau
 
     left, right = check_correlates(scores, labels)

@@ -133,8 +133,11 @@ def mean_interval(values: Numbers, *, samples: int = 1000, level: float = 0.95, 
     check_sampling(samples, level, seed)
     outcomes = _outcomes(values, "values")
     if np.all(outcomes == outcomes[0]) and outcomes[0] in (0, 1):
+        # The closed form of Clopper and Pearson's end for a share of 0 or 1.
         reach = ((1 - level) / 2) ** (1 / len(outcomes))
-        return (reach, 1.0) if outcomes[0] else (0.0, 1 - reach)
+        if outcomes[0]:
+            return (reach, 1.0)
+        return (0.0, 1 - reach)
     return percentile_interval(resampled_means(outcomes, samples, seed), level)
 
 
@@ -235,6 +238,7 @@ def resampled_means(values: Floats, samples: int, seed: int) -> Floats:
 
 def paired_difference(difference: float, resampled: Floats) -> PairedDifference:
     """Return a difference with its interval and p-value by resampled differences ``(samples,)``."""
+    # A resampled difference of 0 counts on both sides, which makes the p-value larger.
     smaller = min(int((resampled <= 0).sum()), int((resampled >= 0).sum()))
     low, high = percentile_interval(resampled, 0.95)
     return PairedDifference(difference, low, high, min(1.0, 2 * (smaller + 1) / (len(resampled) + 1)))

@@ -86,8 +86,11 @@ def _labelled_pairs(train: Examples) -> PairData | None:
     """Return the pairs that can be held out."""
     if isinstance(train, Mixture):
         component = train.labelled()
-        return None if component is None else component.data
-    return train if isinstance(train, PairData) else None
+        pairs: PairData | None = component and component.data
+        return pairs
+    if isinstance(train, PairData):
+        return train
+    return None
 
 
 def hold_out_pairs(train: PairData, share: float, seed: int) -> tuple[PairData, PairData]:
@@ -96,6 +99,7 @@ def hold_out_pairs(train: PairData, share: float, seed: int) -> tuple[PairData, 
     No sentence stands in both parts. Where nearly all pairs hang together by their sentences, no pair does, and a
     warning says so. DataError if a part would have one label only.
     """
+    # From the strictest on: apart by sentences, else by pairs alone.
     for apart in get_args(Apart):
         splits = _split(train, share, seed, apart)
         if splits is not None and not any(one_label(split.labels) for split in splits):
@@ -129,7 +133,9 @@ def texts_of(data: Examples) -> Iterable[str]:
         return chain(
             data.anchors, (text for side in (data.positives, data.negatives) for texts in side for text in texts)
         )
-    return data.texts if isinstance(data, Sentences) else []
+    if isinstance(data, Sentences):
+        return data.texts
+    return []
 
 
 def met(pairs: PairData, train: Examples) -> tuple[int, int]:

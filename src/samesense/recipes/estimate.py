@@ -61,7 +61,10 @@ def measure_time(
         if inputs.before_training is not None:
             seconds["teachers"] = _timed(inputs.before_training) * len(job.data) / len(sample_job.data)
         multi_dataset = isinstance(inputs.dataset, dict)  # its number of steps is known
-        examples = len(inputs.dataset) if sample_job.data is job.data and not multi_dataset else len(job.data)
+        if sample_job.data is job.data and not multi_dataset:
+            examples = len(inputs.dataset)
+        else:
+            examples = len(job.data)
         if inputs.batches == "label-aware":  # which take fewer
             examples = settings.examples(job.data)
         steps = settings.steps(examples)
@@ -69,26 +72,32 @@ def measure_time(
         step, saving = _step(sample_job, model, inputs, choice.precision)
         score = adapter.score(model, choice.precision)
         cross_validation = job.cross_validation
-        # k folds together train on k - 1 times all rows, and the run on all rows makes it k times
-        trainings = 1 if cross_validation is None else len(cross_validation.folds)
-        evaluations = 1
-        if cross_validation is None:
-            evaluations = 0
-        elif cross_validation.selects:
-            evaluations = steps // every
-        if job.dev is not None:
-            evaluations = 1 + steps // every
+        trainings = 1
         along_steps = [] if sets.selecting is None else sets.selecting.pairs()
         if cross_validation is not None:
+            # k folds together train on k - 1 times all rows, and the run on all rows makes it k times.
+            trainings = len(cross_validation.folds)
             along_steps = job.data.pairs()
+            seconds["loading"] *= 1 + len(cross_validation.folds)
+        evaluations = _evaluations(job, steps // every)
         before_and_after = 2 * sum(_scoring(score, compared_set.pairs()) for compared_set in sets.compared)
-        seconds["loading"] *= 1 if cross_validation is None else 1 + len(cross_validation.folds)
         seconds["training"] = step * steps * trainings
         seconds["evaluation"] = evaluations * _scoring(score, along_steps) + before_and_after
         seconds["saving"] = saving * (1 + steps // every) * trainings
     if settings.learning_curve:
         seconds["learning curve"] = COST * (seconds["training"] + seconds["saving"] + seconds["evaluation"])
     return Estimate(steps, examples, evaluations, step, seconds, settings.batch_size, job.cross_validation)
+
+
+def _evaluations(job: Job[Any, Any], along_steps: int) -> int:
+    """Return how often a run evaluates along its steps: on dev, or out of fold."""
+    if job.dev is not None:
+        return 1 + along_steps  # the start too
+    if job.cross_validation is None:
+        return 0
+    if job.cross_validation.selects:
+        return along_steps
+    return 1
 
 
 @dataclass(frozen=True)
@@ -116,7 +125,9 @@ class Estimate:
     def lines(self) -> list[str]:
         """Return the estimate in words."""
         evaluated = "on dev" if self.dealt is None else "of each fold"
-        trainings = "" if self.dealt is None else f"; {len(self.dealt.folds)} folds, then a run on all"
+        trainings = ""
+        if self.dealt is not None:
+            trainings = f"; {len(self.dealt.folds)} folds, then a run on all"
         return [
             f"steps: {self.steps:,} of {min(self.batch_size * world_size(), self.examples):,} examples each, of "
             f"{self.examples:,}; {self.evaluations} evaluations {evaluated}{trainings}",

@@ -34,7 +34,10 @@ class Found:
         """What two sources share that are trained on as one."""
         if isinstance(self.source, PairData):
             return "pairs", self.source.kind, self.source.scale
-        return self.told.kind, None if self.told.kind == "texts" else self.told.columns
+        columns = self.told.columns
+        if self.told.kind == "texts":
+            columns = None  # texts are texts, however their column is called
+        return self.told.kind, columns
 
 
 @dataclass(frozen=True)
@@ -68,36 +71,47 @@ def fitting_method(
         DataError: if a source is of no known kind, or several are labelled pairs and one of them cannot be read.
     """
     if method == "auto" and config in shipped():
+        # A shipped file is called METHOD or METHOD-VARIANT, and one method may begin with the name of another.
         method = max((name for name in METHODS if config.startswith(name)), key=len)
     if method not in ("auto", "mixed"):
-        return Fitting(
-            method_named(method), RAGGED if method == "supmpn" and config == "auto" else "", columns=reading.columns
-        )
+        named = method_named(method)
+        return Fitting(named, _form_of_method(named, config), columns=reading.columns)
     if isinstance(data, DATA_TYPES):
         suitable = next(method for method in METHODS.values() if isinstance(data, method.data))
-        form = RAGGED if suitable.name == "supmpn" and config == "auto" else ""
-        return Fitting(METHODS["rankcse"] if overrides.get("teacher") else suitable, form, columns=reading.columns)
-    sources = cast(Sequence[Source], data)
-    detected = _found(sources, reading, read=method == "mixed" or len(sources) > 1)
+        form = _form_of_method(suitable, config)
+        if overrides.get("teacher"):
+            suitable = METHODS["rankcse"]
+        return Fitting(suitable, form, columns=reading.columns)
+    return _fitting_of_sources(cast(Sequence[Source], data), config, overrides, reading, is_mixed=method == "mixed")
+
+
+def _fitting_of_sources(
+    sources: Sequence[Source], config: str, overrides: Mapping[str, Any], reading: Reading, *, is_mixed: bool
+) -> Fitting:
+    """Return the method that suits the kinds of the sources; ``is_mixed`` if it was chosen to be method mixed."""
+    detected = _found(sources, reading, read=is_mixed or len(sources) > 1)
     lines = tuple(
         f"{short_name(source)}: {item.told.line}; `method` overrides"
         for source, item in zip(sources, detected, strict=True)
     )
-    if method == "mixed" or len({item.key for item in detected}) > 1:
+    if is_mixed or len({item.key for item in detected}) > 1:
         return Fitting(METHODS["mixed"], told=lines, found=detected)
     if overrides.get("teacher"):
         return Fitting(METHODS["rankcse"], columns=reading.columns)
     kind = detected[0].told.kind
-    form = DOCUMENTS if kind == "documents" and config == "auto" else form_of(kind)
+    if kind == "documents" and config == "auto":
+        form = DOCUMENTS
+    else:
+        form = form_of(kind)
     return Fitting(METHODS[KIND_INFO[kind].method], form, detected[0].told.columns, lines)
 
 
 def _found(data: Sequence[Source], reading: Reading, *, read: bool) -> tuple[Found, ...]:
     """Return what the sources hold, labelled pairs read where their labels decide what is trained on as one."""
     detected = [Found(source, detect_kind(source, reading.columns)) for source in data]
-    return tuple(
-        replace(item, source=_read(item, reading)) if read and item.told.kind == "pairs" else item for item in detected
-    )
+    if not read:
+        return tuple(detected)
+    return tuple(replace(item, source=_read(item, reading)) if item.told.kind == "pairs" else item for item in detected)
 
 
 def _read(item: Found, reading: Reading) -> PairData:
@@ -107,6 +121,15 @@ def _read(item: Found, reading: Reading) -> PairData:
     return read_labelled([item.source], None, pair_reading)
 
 
+def _form_of_method(method: Method, config: str) -> str:
+    """Return the shipped file of what differs for a method without a file of settings."""
+    if method.name == "supmpn" and config == "auto":
+        return RAGGED
+    return ""
+
+
 def form_of(kind: DataKind) -> str:
     """Return the shipped file of what differs for a kind of data from the settings of its method."""
-    return RAGGED if kind in ("tuples", "classes") else ""
+    if kind in ("tuples", "classes"):
+        return RAGGED
+    return ""

@@ -110,11 +110,11 @@ def stopped_early(job: Job[Any, Any], inputs: TrainingInputs, out_of_fold: OutOf
     """Return what is trained on, with the step at which the folds have the training end."""
     steps, every = _schedule(job)
     last = out_of_fold.stop_step(steps, every)
-    if last < steps:
-        logger.info(f"training on all {len(job.data)} pairs, {last} of {steps} steps, as the folds chose")
-    else:
+    if last >= steps:
         logger.info(f"training on all {len(job.data)} pairs, {steps} steps")
-    return inputs if last >= steps else replace(inputs, callbacks=[*inputs.callbacks, StopAtStep(last)])
+        return inputs
+    logger.info(f"training on all {len(job.data)} pairs, {last} of {steps} steps, as the folds chose")
+    return replace(inputs, callbacks=[*inputs.callbacks, StopAtStep(last)])
 
 
 def curve_out_of_fold(
@@ -125,7 +125,9 @@ def curve_out_of_fold(
     if out_of_fold is None or not out_of_fold.selects or first is None:
         return None
     start_scores = None if start is None else start.by_set.get(first.name)
-    figure = None if start_scores is None else start_scores.results[0].value
+    figure = None
+    if start_scores is not None:
+        figure = start_scores.results[0].value
     return out_of_fold.curve(job.output.resolve().name, *_schedule(job), figure)
 
 
@@ -149,6 +151,7 @@ def standardize_start(job: Job[Any, Any], model: Any, inputs: TrainingInputs, ch
 def training_texts(dataset: Any, rows: int) -> list[str]:
     """Return the texts of ``rows`` rows, spread evenly over the training data."""
     if isinstance(dataset, dict):
+        # Rows of all objectives, the same number of each.
         return [
             text
             for objective_dataset in dataset.values()

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from samesense.data.examples import Examples
 from samesense.encoder.model_files import Modules, TransformersConfig, read_model_file
+from samesense.encoder.names import resolve
 from samesense.errors import SamesenseError
 from samesense.hub import hub_access
 from samesense.recipes.cosent.settings import CosentSettings
@@ -18,8 +19,11 @@ STATIC = 1e-2
 SMALL = 1e-4
 """For few steps of a small transformer on labelled pairs (docs/training.md)."""
 
-FEW_STEPS, SMALL_WIDTH = 500, 384
-"""Steps and hidden size up to which :data:`SMALL` is taken: measured from 92 to 480 steps, at 384."""
+FEW_STEPS = 500
+"""Steps up to which :data:`SMALL` is taken: measured from 92 to 480."""
+
+SMALL_WIDTH = 384
+"""Hidden size up to which :data:`SMALL` is taken: measured at 384."""
 
 _CONFIGS = ["modules.json", "config.json", "*/config.json"]
 
@@ -66,9 +70,8 @@ def _width(model: str) -> int | None:
 
 def _configs(model: str) -> Path:
     """Return the folder with the settings of a model; of one of the hub they are loaded, so that each run has them."""
+    # Takes 0.25 s, which folders need not wait for.
     from huggingface_hub import snapshot_download
-
-    from samesense.encoder.names import resolve
 
     source = resolve(model)
     if Path(source).is_dir():

@@ -93,7 +93,10 @@ def of_pairs(train: PairData, settings: Any) -> list[str]:
     """Return what is to be said of the batches of labelled pairs."""
     lesson = settings.spec.lesson
     lines = of_targets(settings.targets(train), lesson, settings, settings.batches).lines(train.source)
-    return [] if settings.loss == "cosent" else lines  # whose exact share the recipe says
+    # The recipe of CoSENT reports the exact share itself.
+    if settings.loss == "cosent":
+        return []
+    return lines
 
 
 def of_views(train: Sentences | PairData, settings: SimcseSettings) -> list[str]:
@@ -112,7 +115,10 @@ def of_rankings(train: Sentences, settings: RankcseSettings) -> list[str]:
     """Return what is to be said of the batches of RankCSE, and of distillation."""
     if getattr(settings, "regress", 0.0):  # each sentence teaches by its teachers' vectors
         return []
-    fewest = 2 if settings.contrast or settings.beta else 3 - bool(_with_itself(settings))
+    if settings.contrast or settings.beta:
+        fewest = 2
+    else:
+        fewest = 3 - bool(_with_itself(settings))
     lesson = Lesson(
         lambda batch: len(np.unique(batch.texts[0])) >= fewest,
         f"have fewer than {fewest} different sentences",
@@ -123,7 +129,9 @@ def of_rankings(train: Sentences, settings: RankcseSettings) -> list[str]:
 
 def _with_itself(settings: RankcseSettings) -> bool:
     include_diagonal = settings.include_diagonal
-    return settings.rank == "listmle" if include_diagonal is None else include_diagonal
+    if include_diagonal is not None:
+        return include_diagonal
+    return settings.rank == "listmle"
 
 
 def of_sections(train: SectionTriplets, settings: SectionsSettings) -> list[str]:
@@ -153,7 +161,9 @@ def of_tuples(train: TupleData, settings: SupmpnSettings) -> list[str]:
     teaches = _TEACHES.get(settings.loss, _has_rival)
 
     def key(text: str) -> int:  # texts of a class are no negatives of each other
-        return classes[text] if text in classes else spelled(text)
+        if text in classes:
+            return classes[text]
+        return spelled(text)
 
     def made(row: int) -> _Tuple:
         near, far = complete(row)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -44,7 +44,9 @@ def mixture(
             an encoder of another kind.
         DataError: if a source cannot be read.
     """
-    stated = {**({} if config in ("auto", "mixed") else read_settings(config)), **options}
+    stated = dict(options)
+    if config not in ("auto", "mixed"):
+        stated = {**read_settings(config), **options}
     tables = {name: dict(table) for name, table in stated.pop("parts", {}).items()}
     of_run = {name: value for name, value in stated.items() if name in MixedSettings.model_fields}
     part_settings = {name: value for name, value in stated.items() if name not in of_run}
@@ -52,9 +54,7 @@ def mixture(
     methods = {name: _method(group[0], part_settings) for name, group in groups.items()}
     _check_used(methods, part_settings, tables)
     overrides = {
-        name: {key: value for key, value in part_settings.items() if key in method.settings.model_fields}
-        | tables.get(name, {})
-        for name, method in methods.items()
+        name: _known_settings(method, part_settings) | tables.get(name, {}) for name, method in methods.items()
     }
     shared = {name: value for name, value in of_run.items() if name in OF_ALL}
     components = [
@@ -67,7 +67,13 @@ def mixture(
         SettingsFile(of_run, config),
         {"parts": overrides, "batch_size": largest},
     )
-    return "mixed" if config == "auto" else config, settings, Mixture(parts=tuple(components))
+    shown_config = "mixed" if config == "auto" else config
+    return shown_config, settings, Mixture(parts=tuple(components))
+
+
+def _known_settings(method: Method, part_settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that a method has."""
+    return {name: value for name, value in part_settings.items() if name in method.settings.model_fields}
 
 
 def _groups(sources: Sequence[Found]) -> dict[str, list[Found]]:
@@ -78,9 +84,13 @@ def _groups(sources: Sequence[Found]) -> dict[str, list[Found]]:
     groups_by_name: dict[str, list[Found]] = {}
     for group in groups.values():
         first = group[0]
-        name = first.source.kind if isinstance(first.source, PairData) else NAMES.get(first.told.kind, "pairs")
+        name = NAMES.get(first.told.kind, "pairs")
+        if isinstance(first.source, PairData):
+            name = first.source.kind
         duplicates = sum(existing_name.split("-")[0] == name for existing_name in groups_by_name)
-        groups_by_name[f"{name}-{duplicates + 1}" if duplicates else name] = group
+        if duplicates:
+            name = f"{name}-{duplicates + 1}"
+        groups_by_name[name] = group
     return groups_by_name
 
 
@@ -96,13 +106,14 @@ def _check_used(methods: Mapping[str, Method], part_settings: Mapping[str, Any],
     """Raise ConfigError for a setting that no part has, a part that is not there, and a part's setting of the run."""
     descriptions = ", ".join(f"{name} (method {method.name})" for name, method in methods.items())
     for name in part_settings:
-        if not any(name in method.settings.model_fields for method in methods.values()):
-            owners = [method.name for method in METHODS.values() if name in method.settings.model_fields]
-            if not owners:
-                bind(MixedSettings, {name: None})  # raises, and says which name is near
-            raise ConfigError(
-                f"{name} is a setting of method {' and '.join(owners)}; these data are {descriptions}. Leave it out."
-            )
+        if _owners(name, methods.values()):
+            continue
+        owners = _owners(name, METHODS.values())
+        if not owners:
+            bind(MixedSettings, {name: None})  # raises, and says which name is near
+        raise ConfigError(
+            f"{name} is a setting of method {' and '.join(owners)}; these data are {descriptions}. Leave it out."
+        )
     unknown = next((name for name in tables if name not in methods), None)
     if unknown is not None:
         raise ConfigError(f"The tables of `parts` are those of the data, {descriptions}; received {unknown!r}.")
@@ -119,6 +130,11 @@ def _check_used(methods: Mapping[str, Method], part_settings: Mapping[str, Any],
                 )
 
 
+def _owners(setting: str, methods: Iterable[Method]) -> list[str]:
+    """Return the names of the methods that have a setting."""
+    return [method.name for method in methods if setting in method.settings.model_fields]
+
+
 def _changes_encoder(name: str, value: Any) -> bool:
     """Return whether a setting changes the one encoder itself, and not only what is learnt from a part."""
     return (name == "dropout" and value is not None) or (name, value) == ("head", "kept")
@@ -127,10 +143,15 @@ def _changes_encoder(name: str, value: Any) -> bool:
 def _part(name: str, method: Method, group: Sequence[Found], overrides: Mapping[str, Any], reading: Reading) -> Part:
     """Read the sources of a part, its settings deciding how."""
     sources: list[Source] = [item.source for item in group]
-    data: Any = sources[0] if len(sources) == 1 and isinstance(sources[0], method.data) else None
+    data: Any = None
+    if len(sources) == 1 and isinstance(sources[0], method.data):
+        data = sources[0]
     if all(isinstance(source, PairData) for source in sources):
         data = concat(sources)
-    part_reading = replace(reading, columns=reading.columns or (None if name == "sentences" else group[0].told.columns))
+    columns = reading.columns
+    if not columns:
+        columns = None if name == "sentences" else group[0].told.columns
+    part_reading = replace(reading, columns=columns)
     moved, _ = method.own_settings({}, part_reading)  # what is left of it is for labelled pairs
     _, settings = method.choose("auto", {**moved, **overrides}, lambda: data, form_of(group[0].told.kind))
     if getattr(settings, "encoder", "bi") != "bi":

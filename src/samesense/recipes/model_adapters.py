@@ -86,7 +86,9 @@ Adapter = BiEncoder | PairEncoder
 
 def adapter_of(settings: EncoderSettings) -> Adapter:
     """Return the adapter of the kind of encoder that the settings ask for."""
-    return PairEncoder() if getattr(settings, "encoder", "bi") == "cross" else BiEncoder()
+    if getattr(settings, "encoder", "bi") == "cross":
+        return PairEncoder()
+    return BiEncoder()
 
 
 def _length(model: SentenceTransformer | CrossEncoder, settings: EncoderSettings) -> str:
@@ -94,7 +96,9 @@ def _length(model: SentenceTransformer | CrossEncoder, settings: EncoderSettings
     requested = settings.max_seq_length
     if model_length is None or math.isinf(model_length):  # static vectors
         return "inputs of any length"
-    shorter = f", in training {requested}" if requested is not None and requested < model_length else ""
+    shorter = ""
+    if requested is not None and requested < model_length:
+        shorter = f", in training {requested}"
     return f"at most {model_length}{shorter} tokens"
 
 

@@ -37,14 +37,18 @@ from samesense.recipes.held_out.pairs import DEV, MODEL, TEST
 from samesense.recipes.held_out.scores import HELD_OUT_SCORES
 from samesense.recipes.training_run import TrainingRun
 from samesense.reports import read_results
+from samesense.results import Results
 from samesense.training import manifest
 from samesense.training.fit import TrainOutput
 from samesense.training.step_scores import STEP_SCORES
 
 logger = logging.getLogger(__name__)
 
-CHECKPOINTS, HISTORY, RESULTS = "checkpoints", "history.jsonl", "results.jsonl"
-REPORT, CURVE = "report.html", "learning-curve"
+CHECKPOINTS = "checkpoints"
+HISTORY = "history.jsonl"
+RESULTS = "results.jsonl"
+REPORT = "report.html"
+CURVE = "learning-curve"
 FOLDERS = (MODEL, CHECKPOINTS, TENSORBOARD, CURVE, FOLDS_FOLDER)
 FOLD_SCORES = "scores.json"
 """Scores of the pairs of a fold, in its folder."""
@@ -142,7 +146,9 @@ def save_model(output: Path, record: dict[str, Any], trained: TrainOutput, write
 
 def locked(output: Path) -> AbstractContextManager[None]:
     """Lock the folder against another run; of several processes of one run, the one that writes does."""
-    return only_writer(output) if is_main() else nullcontext()
+    if is_main():
+        return only_writer(output)
+    return nullcontext()
 
 
 def begin(output: Path, record: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
@@ -215,9 +221,13 @@ def card_of(output: Path, record: Mapping[str, Any]) -> Card:
     settings = dict(record["settings"])
     data = record["data"]
     # only of encoders: the language of a pretraining is how its documents are split
-    rights = {name: settings.pop(name) for name in RIGHTS} if "license" in settings else {}
+    rights = {}
+    if "license" in settings:
+        rights = {name: settings.pop(name) for name in RIGHTS}
     start = str(settings.pop("model"))  # of a student it may be how it is made of its teacher
-    results = read_results(output / RESULTS) if (output / RESULTS).is_file() else []
+    results = Results()
+    if (output / RESULTS).is_file():
+        results = read_results(output / RESULTS)
     start_is_kept = bool(record.get("verdict", {}).get("kept"))
     method = f"trained by {record['method']}" + (f" into {start}" if is_made_from_teacher(start) else "")
     if start_is_kept:
@@ -252,4 +262,6 @@ def _label_use(record: Mapping[str, Any]) -> list[str]:
 def _name(source: str) -> str:
     """Return the name of data without its folder; a name on the hub stays whole."""
     path = Path(source).expanduser()
-    return path.name if path.is_absolute() or path.suffix or path.exists() else source
+    if path.is_absolute() or path.suffix or path.exists():
+        return path.name
+    return source

@@ -45,6 +45,7 @@ from samesense.recipes.outcome.learning_curve import Train, settings_of_part
 from samesense.recipes.outcome.measure import Measured, UnbiasedScores, measure, rows_of
 from samesense.recipes.outcome.merge import merge
 from samesense.recipes.outcome.unbiased import keep_held_out, results_by_fold, unbiased_scores
+from samesense.recipes.settings import EncoderSettings
 from samesense.recipes.training_run import TrainingRun
 from samesense.reports import append_results
 from samesense.reports.run_verdict import CROSS_FITTED, OUT_OF_FOLD, Verdict
@@ -91,11 +92,7 @@ def run(
         model = adapter.build(settings) if build is None else build(job)
     inputs = _prepared(model, job, prepare)
     with stage("measuring which arithmetic is faster"):
-        choice = (
-            PrecisionChoice(*before["precision"])
-            if before
-            else pick_precision(model, inputs.dataset, settings, settings.max_seq_length)
-        )
+        choice = _precision_of(before, model, inputs, settings)
     record |= {"summary": list(inputs.summary), "precision": list(choice)}
     with run_folder.locked(output):
         run_folder.check(output, record, resume=resume, overwrite=overwrite)  # another run may have ended since
@@ -103,12 +100,12 @@ def run(
         described = f"model {settings.model}, {adapter.describe(model, settings)}"
         _log_start(model, inputs, [described, f"arithmetic: {choice.precision} ({choice.reason})"])
         laps.count("loading")
-        texts = some_texts(sets, partial(training_texts, inputs.dataset)) if job.concludes else []
-        with stage("evaluation of the start"):
-            scorer = adapter.start(model, settings) if is_main() else None
-            start = None if scorer is None else measure(scorer, sets.compared, texts)
-        for name, why in ({} if start is None else start.failures).items():
-            logger.warning(f"the start has no figure on {name}, and the trained model is not compared with it: {why}")
+        texts = []
+        if job.concludes:
+            texts = some_texts(sets, partial(training_texts, inputs.dataset))
+        start = None
+        if is_main():
+            start = _measured_start(adapter, model, settings, sets, texts)
         laps.count("evaluation")
         out_of_fold = None
         if job.cross_validation is not None:
@@ -130,6 +127,15 @@ def run(
         return _ended(job, inputs, sets, _Start(start, texts, out_of_fold), trained, record, train_on_part, laps)
 
 
+def _precision_of(
+    before: Mapping[str, Any] | None, model: Any, inputs: TrainingInputs, settings: EncoderSettings
+) -> PrecisionChoice:
+    """Return the arithmetic of a run: of one that goes on, the same as before."""
+    if before:
+        return PrecisionChoice(*before["precision"])
+    return pick_precision(model, inputs.dataset, settings, settings.max_seq_length)
+
+
 @dataclass(frozen=True)
 class _Start:
     """What is known of a run before its training."""
@@ -137,6 +143,20 @@ class _Start:
     measured: Measured | None  # the start on the sets of the run; None of one whose head is new
     texts: Sequence[str]  # by which the cones are measured
     out_of_fold: OutOfFold | None  # what its folds found, if it has some
+
+
+def _measured_start(
+    adapter: Adapter, model: Any, settings: EncoderSettings, sets: Sets, texts: Sequence[str]
+) -> Measured | None:
+    """Evaluate the start on the sets of the run; ``None`` for one whose head is new."""
+    with stage("evaluation of the start"):
+        scorer = adapter.start(model, settings)
+        if scorer is None:
+            return None
+        start = measure(scorer, sets.compared, texts)
+    for name, why in start.failures.items():
+        logger.warning(f"the start has no figure on {name}, and the trained model is not compared with it: {why}")
+    return start
 
 
 def _ended(
@@ -193,7 +213,9 @@ def _start_to_keep(job: Job[Any, Any], adapter: Adapter, verdict: Verdict | None
 def checked(job: Job[Any, Any], build: Callable[[Job[Any, Any]], Any] | None) -> Job[Any, Any]:
     """Return a job with the settings of its start, unless ``build`` makes it; raises if the trainer refuses them."""
     check_settings(job.settings)
-    return job if build is not None else replace(job, settings=start_settings(job.settings))
+    if build is not None:
+        return job
+    return replace(job, settings=start_settings(job.settings))
 
 
 def _prepared(
@@ -225,11 +247,17 @@ def _trained(
         laps.count("teachers")
     record |= {"start": standardize_start(job, model, inputs, choice)}
     start = copy_weights(model) if job.settings.merge else {}
-    selection_score = None if sets.selecting is None else dev_score(adapter, sets.selecting, choice.precision)
-    recorder = None
+    selection_score = None
+    if sets.selecting is not None:
+        selection_score = dev_score(adapter, sets.selecting, choice.precision)
+    fit_score = selection_score
+    callbacks = list(inputs.callbacks)
     if sets.selecting is not None and job.concludes:
+        # The scores of the steps are kept, for the verdict.
         pairs_score = score_of_pairs(adapter, sets.selecting, choice.precision)
         recorder = StepScores(job.output / STEP_SCORES, pairs_score, resume=resume)
+        fit_score = recorded_score(recorder, sets.selecting)
+        callbacks.append(recorder)
     set_seed(job.settings.seed)  # a loss may have weights of its own
     trained = fit(
         model,
@@ -237,12 +265,12 @@ def _trained(
         inputs.loss(),
         job.settings.model_copy(update={"precision": choice.precision}),
         job.output,
-        dev_score=selection_score if recorder is None else recorded_score(recorder, sets.selecting),
+        dev_score=fit_score,
         batches=inputs.batches,
         collator=inputs.collator,
         resume=resume,
         max_length=job.settings.max_seq_length,
-        callbacks=[*inputs.callbacks, *([] if recorder is None else [recorder])],
+        callbacks=callbacks,
     )
     laps.add(trained.spent)
     if is_main() and not trained.interrupted:
@@ -291,16 +319,23 @@ def _evaluate(
     with stage("evaluation"):
         saved = load(job.output, precision="float32", seed=job.settings.seed, cache=True)
         end = measure(saved, sets.compared, start.texts, unbiased)
-        extra_results, manifest_entries = ([], {}) if inputs.after_training is None else inputs.after_training()
+        extra_results: list[Result] = []
+        manifest_entries: dict[str, Any] = {}
+        if inputs.after_training is not None:
+            extra_results, manifest_entries = inputs.after_training()
         width_results, section = _at_widths(job)
     for name, why in end.failures.items():
         logger.warning(f"the trained model has no figure on {name}: {why}")
     section |= _how_scored(sets)
     extra_results = [*extra_results, *results_by_fold(job, saved, unbiased)]
     sections = {**manifest_entries.get(run_folder.SECTIONS, {}), **section}
-    start_rows = [] if start.measured is None else rows_of(start.measured, sets.compared)
+    if sections:
+        manifest_entries = manifest_entries | {run_folder.SECTIONS: sections}
+    start_rows = []
+    if start.measured is not None:
+        start_rows = rows_of(start.measured, sets.compared)
     results = [*start_rows, *rows_of(end, sets.compared), *extra_results, *width_results]
-    return end, results, manifest_entries | ({run_folder.SECTIONS: sections} if sections else {})
+    return end, results, manifest_entries
 
 
 def _at_widths(job: Job[Any, Any]) -> tuple[list[Result], dict[str, str]]:
@@ -311,7 +346,10 @@ def _at_widths(job: Job[Any, Any]) -> tuple[list[Result], dict[str, str]]:
         return [], {}
     saved = load(job.output, precision="float32", seed=job.settings.seed)
     results = evaluate_widths(saved, data, widths)
-    test_rows = [] if job.test is None else [row for row in results if row.model == saved.name]  # among those on test
+    # The results of the trained model are those on test, if there is one.
+    test_rows = []
+    if job.test is not None:
+        test_rows = [row for row in results if row.model == saved.name]
     return [row for row in results if row not in test_rows], {"Dimensions": described(results, widths)}
 
 
@@ -323,10 +361,9 @@ def _how_scored(sets: Sets) -> dict[str, str]:
     return {"How it was tested": f"On {first.name}: {len(first.data):,} pairs {first.how}."}
 
 
-def recorded_score(recorder: StepScores, dev: PairData | None) -> Callable[[Any], float]:
+def recorded_score(recorder: StepScores, dev: PairData) -> Callable[[Any], float]:
     """Return what gives the Spearman of a model's scores on ``dev``, and keeps the scores."""
-    labels = [] if dev is None else dev.labels
-    return lambda model: spearman(recorder.record(model), labels)
+    return lambda model: spearman(recorder.record(model), dev.labels)
 
 
 def dev_score(adapter: Adapter, dev: PairData, precision: Precision = "float32") -> Callable[[Any], float]:
@@ -345,7 +382,8 @@ def as_dataset(columns: Mapping[str, Sequence[Any]]) -> Dataset:
     (table,) = tables.values()  # what is mapped together stands in one table
     table = table.select_columns([texts.column_name for texts in mapped.values()])
     new_names = {texts.column_name: name for name, texts in mapped.items() if texts.column_name != name}
-    table = table.rename_columns(new_names) if new_names else table
+    if new_names:
+        table = table.rename_columns(new_names)
     for column in columns.keys() - mapped.keys():
         table = table.add_column(column, np.asarray(columns[column]))
     return table

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal, Self, TypeVar
 from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
 from samesense.data.rows.sources import leads_to
+from samesense.encoder.names import TEMPLATE_POOLING, is_template, resolve
 from samesense.errors import ConfigError
 from samesense.execution.settings import comma_separated
 from samesense.hub import check_model
@@ -102,8 +103,6 @@ class EncoderSettings(TrainingSettings):
 
     def check_models(self) -> None:
         """Raise ModelError if the start is not there, or to come from a hub that cannot be reached; opens nothing."""
-        from samesense.encoder.names import resolve
-
         check_model(resolve(self.model))
 
     def for_start(self, *, bare: bool) -> Self:
@@ -117,9 +116,9 @@ class EncoderSettings(TrainingSettings):
 
     def _bare_pooling(self) -> PoolingName:
         """Return the pooling of a bare transformer: in a template the last token speaks for the text."""
-        from samesense.encoder.names import TEMPLATE_POOLING, is_template
-
-        return TEMPLATE_POOLING if is_template(self.prompt) else self.bare_pooling
+        if is_template(self.prompt):
+            return TEMPLATE_POOLING
+        return self.bare_pooling
 
 
 Shipped = Literal["", "distil", "origin"]
@@ -189,19 +188,26 @@ def check_known(
     unknown = min(set(keys) - set(fields), default=None)
     if unknown is not None:
         near = difflib.get_close_matches(unknown, fields, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else f" Known: {', '.join(fields)}."
+        if near:
+            hint = f" Did you mean {near[0]!r}?"
+        else:
+            hint = f" Known: {', '.join(fields)}."
         raise ConfigError(f"{location_of(unknown)}There is no setting {unknown!r}.{hint}")
 
 
 def _place(key: str, layers: Sequence[Mapping[str, Any]]) -> str:
     """Return the file that a setting stands in, for the start of a message; nothing if it was given otherwise."""
     last = next((layer for layer in reversed(layers) if key in layer), None)
-    return f"{last.name}: " if isinstance(last, SettingsFile) else ""
+    if not isinstance(last, SettingsFile):
+        return ""
+    return f"{last.name}: "
 
 
 def as_config_error(error: ValidationError, location: str = "") -> ConfigError:
     """Return what pydantic found wrong first, in one line: the setting, its rule, and what was received."""
     first = error.errors()[0]
     key = ".".join(map(str, first["loc"])) or "settings"
-    rule = "is a list, in brackets" if first["type"] in ("tuple_type", "list_type") else first["msg"].lower()
+    rule = "is a list, in brackets"
+    if first["type"] not in ("tuple_type", "list_type"):
+        rule = first["msg"].lower()
     return ConfigError(f"{location}{key}: {rule}; received {repr(first['input'])[:MOST_SHOWN]}.")

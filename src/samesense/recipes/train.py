@@ -34,6 +34,7 @@ from samesense.recipes.dev_part import (
 )
 from samesense.recipes.fitting import Fitting, fitting_method
 from samesense.recipes.held_out.cross_validation import CrossValidation, deal_pairs
+from samesense.recipes.held_out.pairs import DEV, TEST, write_pairs
 from samesense.recipes.held_out.section_set import SectionSet
 from samesense.recipes.held_out.sets import LEAST, ComparedSet, Sets, sets_of, sets_of_run
 from samesense.recipes.held_out_documents import are_documents, read_with_held_out
@@ -120,15 +121,17 @@ class TrainingPlan:
     def _selection(self) -> str:
         cross_validation = self.cross_validation
         if cross_validation is not None:
-            steps = (
-                "the folds choose the number of steps" if cross_validation.selects else "none, the last state is kept"
-            )
+            steps = "none, the last state is kept"
+            if cross_validation.selects:
+                steps = "the folds choose the number of steps"
             return f"{steps}; {len(cross_validation.folds)} folds, {cross_validation.apart}"
         if self.dev is None:
             return self.method.selects
         if not self.held_out:
             return f"Spearman on {self._selecting()} pairs of {self.dev.name}"
-        component = self.train.labelled() if isinstance(self.train, Mixture) else None
+        component = None
+        if isinstance(self.train, Mixture):
+            component = self.train.labelled()
         trained_data = component.data if component else self.train
         return f"Spearman on {self._selecting()} pairs held out, {shared(self.dev, trained_data)}"
 
@@ -140,7 +143,9 @@ class TrainingPlan:
         return sets_of_run(self.settings, self.train, split_dev=True, **self._pairs())
 
     def _selecting(self) -> int:
-        return 0 if self.sets.selecting is None else len(self.sets.selecting)
+        if self.sets.selecting is None:
+            return 0
+        return len(self.sets.selecting)
 
     def _conclusion(self) -> list[str]:
         """Return on what there will be a verdict, and what more is done."""
@@ -148,11 +153,10 @@ class TrainingPlan:
         if isinstance(verdict_set, SectionSet):
             lines = [f"beside the start: {len(set(verdict_set.held_out.documents))} examples {verdict_set.how}"]
         else:
-            lines = (
-                [f"beside the start: {len(verdict_set.data)} pairs {verdict_set.how or f'of {verdict_set.name}'}"]
-                if verdict_set
-                else []
-            )
+            lines = []
+            if verdict_set:
+                origin = verdict_set.how or f"of {verdict_set.name}"
+                lines.append(f"beside the start: {len(verdict_set.data)} pairs {origin}")
         if verdict_set is None and getattr(self.train, "held_out", None) is not None:
             lines = [f"no verdict: {self.sets.reason}"]  # before the time is spent
         if isinstance(verdict_set, ComparedSet) and (remark := verdict_set.task.remark()):
@@ -176,6 +180,7 @@ class TrainingPlan:
         What the run opens is opened, and what it checks before its first step is checked, the output folder too where
         it must be ``free``. Nothing is left behind.
         """
+        # Loads torch, which a plan that is only shown does without.
         from samesense.recipes.run_folder import check_new
 
         if free:
@@ -218,8 +223,6 @@ class TrainingPlan:
     def _write_held_out(self, output: Path) -> None:
         if not is_main():
             return
-        from samesense.recipes.held_out.pairs import DEV, TEST, write_pairs
-
         if self.held_out and self.dev is not None:
             write_pairs(output, self.dev, DEV)
         if self.test_held_out and self.test is not None:
@@ -229,6 +232,7 @@ class TrainingPlan:
         self, folds: str, output: str | Path, *, resume: bool = False, overwrite: bool = False
     ) -> list[Result]:
         """Evaluate by cross-validation; see :func:`samesense.recipes.folds.cross_validate`."""
+        # Loads torch, as above.
         from samesense.recipes.folds import cross_validate
 
         unsupported = next(
@@ -274,17 +278,21 @@ def plan(
     method_settings, method_reading = fitting.method.own_settings(options, replace(reading, columns=fitting.columns))
     if method_reading.columns != fitting.columns:
         reading = replace(reading, columns=None)  # of one text, or an anchor, they are none of pairs
-    name, bound, examples = (
-        mixture(fitting.found, config, options, reading)
-        if fitting.found
-        else _opened(fitting, sources, config, method_settings, method_reading, with_held_out=test is None)
-    )
+    bound: EncoderSettings
+    examples: Examples
+    if fitting.found:
+        name, bound, examples = mixture(fitting.found, config, options, reading)
+    else:
+        name, bound, examples = _opened(
+            fitting, sources, config, method_settings, method_reading, with_held_out=test is None
+        )
     test_share = held_share(test, "test")
     if test_share is None:
         test_data = _pairs(test, reading)
     else:
         examples, test_data = hold_out_share(examples, test_share, "test", bound.seed)
-    guards = [_pairs(guard_data, reading) for guard_data in (bound.guard if guard is None else as_sources(guard))]
+    guard_sources = bound.guard if guard is None else as_sources(guard)
+    guards = [_pairs(guard_source, reading) for guard_source in guard_sources]
     alone = test is None and isinstance(dev, str) and dev == "auto"
     cross_validation = _folds_of(folds, examples, fitting.method, bound, alone=alone, dev=dev, test=test)
     held_out = False
@@ -292,15 +300,8 @@ def plan(
     if cross_validation is None:
         sparing = folds == "none" or not alone  # the verdict is on other pairs, or a tenth is asked for
         examples, dev_data, held_out = _selecting_pairs(dev, examples, bound.seed, reading, sparing=sparing)
-    rate_is_set = config in shipped() or "learning_rate" in {
-        **({} if config == "auto" else read_settings(config)),
-        **options,
-    }
-    rate = None if rate_is_set or fitting.method.has_stages else rate_for(bound, examples)
-    if rate is not None:
-        bound = bound.model_copy(update={"learning_rate": rate.value})
-        if is_main():
-            logger.info(f"learning rate {rate.value:g}: {rate.why}; `learning_rate` overrides")
+    if not _sets_learning_rate(config, options) and not fitting.method.has_stages:
+        bound = _with_fitting_rate(bound, examples)
     return TrainingPlan(
         method=fitting.method,
         config=name,
@@ -315,6 +316,23 @@ def plan(
         cross_validation=cross_validation,
         told=fitting.told,
     )
+
+
+def _sets_learning_rate(config: str, options: Mapping[str, Any]) -> bool:
+    """Return whether the learning rate is settled: by the user, by a file, or by a shipped one, which has a paper's."""
+    if config in shipped() or "learning_rate" in options:
+        return True
+    return config != "auto" and "learning_rate" in read_settings(config)
+
+
+def _with_fitting_rate(settings: EncoderSettings, examples: Examples) -> EncoderSettings:
+    """Return settings with the learning rate that suits the data, where there is a rule for it."""
+    rate = rate_for(settings, examples)
+    if rate is None:
+        return settings
+    if is_main():
+        logger.info(f"learning rate {rate.value:g}: {rate.why}; `learning_rate` overrides")
+    return settings.model_copy(update={"learning_rate": rate.value})
 
 
 def labelled_training_pairs(train: Examples, method: Method) -> PairData:
@@ -344,22 +362,28 @@ def _folds_of(
     if folds == "none":
         return None
     hindrance = _hindrance(settings)
-    unselected = dev is None or (isinstance(dev, str) and dev == "none")
     if folds == "auto":
-        is_small = isinstance(train, PairData) and LEAST <= len(train) < FEW_PAIRS
-        if not (alone and is_small) or method.has_stages:
+        if not alone or method.has_stages or not _are_few_pairs(train):
             return None
         if hindrance:
             logger.info(f"cross-validation: none, as {hindrance}; pairs are held out for the verdict")
             return None
-    elif hindrance or test is not None or not (alone or unselected):
-        reason = hindrance or "the folds test and select by themselves, and dev or test is given"
-        raise ConfigError(f"`folds` {folds} cannot be: {reason}. Leave one of the two out.")
+    else:
+        selects_nothing = dev is None or (isinstance(dev, str) and dev == "none")
+        if test is not None or not (alone or selects_nothing):
+            hindrance = hindrance or "the folds test and select by themselves, and dev or test is given"
+        if hindrance:
+            raise ConfigError(f"`folds` {folds} cannot be: {hindrance}. Leave one of the two out.")
     pairs = labelled_training_pairs(train, method)
     cross_validation = deal_pairs(pairs, folds, selects=alone)
     for teaching, _ in cross_validation.folds:
         method.check(pairs.take(teaching), settings)
     return cross_validation
+
+
+def _are_few_pairs(train: Examples) -> bool:
+    """Return whether training data are labelled pairs, enough for folds and too few to hold any out."""
+    return isinstance(train, PairData) and LEAST <= len(train) < FEW_PAIRS
 
 
 def _hindrance(settings: EncoderSettings) -> str:
@@ -373,7 +397,9 @@ def _hindrance(settings: EncoderSettings) -> str:
         "early_stopping_patience": settings.early_stopping_patience is not None,
     }
     name = next((name for name, needs_dev in on_dev.items() if needs_dev), "")
-    return f"`{name}` needs dev pairs" if name else ""
+    if not name:
+        return ""
+    return f"`{name}` needs dev pairs"
 
 
 def _selecting_pairs(
@@ -388,7 +414,8 @@ def _selecting_pairs(
         return *hold_out_share(train, fraction, "dev", seed), True
     if not (isinstance(dev, str) and dev == "auto"):
         return train, _pairs(dev, reading), False
-    remaining, pairs = hold_out(train, seed) if sparing else _hold_out_for_verdict(train, seed)
+    hold = hold_out if sparing else _hold_out_for_verdict
+    remaining, pairs = hold(train, seed)
     return remaining, pairs, pairs is not None
 
 
@@ -429,7 +456,9 @@ def _opened(
     def read(settings: EncoderSettings) -> Examples:
         if isinstance(data, list):
             held_out = with_held_out and reading == Reading() and are_documents(data, method.name)
-            return read_with_held_out(data, settings) if held_out else method.read(data, settings, reading)
+            if held_out:
+                return read_with_held_out(data, settings)
+            return method.read(data, settings, reading)
         if not isinstance(data, method.data):
             raise ConfigError(f"Method {method.name} trains on {method.takes}; received {type(data).__name__}.")
         return data

@@ -50,8 +50,9 @@ class TrainingRun(Shown):
         if self.output.best_dev_spearman is not None:
             best = 100 * self.output.best_dev_spearman
             lines.append(f"best dev Spearman {best:.2f} at step {self.output.best_step}")
-        spent = [time_summary(self.spent)] if self.spent else []
-        return [*lines, *spent, f"model: {self.model}"]
+        if self.spent:
+            lines.append(time_summary(self.spent))
+        return [*lines, f"model: {self.model}"]
 
     def conclusion(self) -> list[str]:
         """Return in words whether the model is better than its start, and where that is shown."""
@@ -59,8 +60,11 @@ class TrainingRun(Shown):
             return []
         start = self.output.start_dev_spearman
         best = self.output.best_dev_spearman
-        lines = [] if self.verdict is None else self.verdict.lines()
-        task = None if self.verdict is None else self.verdict.task
+        lines = []
+        task = None
+        if self.verdict is not None:
+            lines = self.verdict.lines()
+            task = self.verdict.task
         # beside a verdict on the same pairs, their optimistic figure would only confuse
         if start is not None and best is not None and (task is None or task.role != CROSS_FITTED):
             lines.append(f"dev, which selected: {change(start, best)}")
@@ -70,17 +74,27 @@ class TrainingRun(Shown):
                 f"{self.calibrates_on:,} pairs whose scores were kept"
             )
         page = self.folder / "report.html"
-        return [*lines, *([f"report: {page}"] if page.is_file() else [])]
+        if page.is_file():
+            lines.append(f"report: {page}")
+        return lines
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return the results and, last, the verdict, as plain JSON types."""
-        return [*self.results.to_dicts(), *([] if self.verdict is None else [self.verdict.to_dict()])]
+        rows = self.results.to_dicts()
+        if self.verdict is not None:
+            rows.append(self.verdict.to_dict())
+        return rows
 
     def __str__(self) -> str:
-        return "\n".join([*self.lines(), *([str(self.results)] if self.results else []), *self.conclusion()])
+        lines = self.lines()
+        if self.results:
+            lines.append(str(self.results))
+        return "\n".join([*lines, *self.conclusion()])
 
     def _repr_html_(self) -> str:
-        results = self.results._repr_html_() if self.results else ""
+        results = ""
+        if self.results:
+            results = self.results._repr_html_()
         ended = escape("\n".join(self.conclusion()))  # a table among its lines
         return f"<p>{'<br>'.join(map(escape, self.lines()))}</p>\n{results}\n<pre>{ended}</pre>"
 

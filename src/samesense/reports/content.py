@@ -71,7 +71,9 @@ class Content:
         """Return the answer sentence by sentence; empty if no figure says which model is better."""
         if self.recommendation is not None:
             return self.recommendation.lines()
-        return [] if self.ranking is None else verdict(self.ranking)
+        if self.ranking is None:
+            return []
+        return verdict(self.ranking)
 
     def plots(self) -> list[Plot]:
         """Return all figures."""
@@ -82,7 +84,9 @@ class Content:
         if not self.protocol:
             return f"{grid.title}. {self.marks()}"
         title = ", ".join(dict.fromkeys(column.measure.heading for column in grid.columns))
-        opening = "Partial table; what is missing stands below it. " if self.incomplete else ""
+        opening = ""
+        if self.incomplete:
+            opening = "Partial table; what is missing stands below it. "
         opening += f"{title}, mean ± standard deviation over seeds."
         return " ".join([opening, *self.protocol, self._tested(grid)])
 
@@ -97,7 +101,9 @@ class Content:
         means = sum(cell.comparison is not None and column.average for column, cell in cells)
         if not singles:
             return "No difference was tested."
-        comparisons = "one comparison" if singles == 1 else f"{singles} comparisons"
+        comparisons = "one comparison"
+        if singles != 1:
+            comparisons = f"{singles} comparisons"
         adjustment = f"Holm over the {comparisons} with {self.reference} in this table"
         if means:
             adjustment += f", and over the {means} of means"
@@ -141,4 +147,6 @@ class Content:
         if all(comparison.scope != "runs" for comparison in self.comparisons):
             return ""
         note = f" With fewer than {MIN_SEEDS} seeds a difference is one of these runs, not of their methods"
-        return f"{note}, and nothing is bold." if self.shown_best == {} else f"{note}."
+        if self.shown_best == {}:
+            return f"{note}, and nothing is bold."
+        return f"{note}."

@@ -52,25 +52,36 @@ def dataset_details(content: Content, suite: str, dataset: str) -> Html:
         sizes = sorted({row.n for row in rows_of_metric})
         cells = [_value([row for row in rows_of_metric if row.model == model]) for model in models]
         lines.append([subset, measure_of(metric).label, " / ".join(map(str, sizes)), *cells])
+    figures = table(["subset", "metric", "n", *models], lines, class_="numbers")
+    return joined([figures, folded("Protocols", element("ul", *_protocols(rows)), _times(rows))])
+
+
+def _protocols(rows: Sequence[Result]) -> list[Html]:
+    """Return each protocol once, with the figures that were made by it."""
     protocols: dict[tuple[str, str], dict[str, None]] = {}
     for row in rows:
         if row.subset in WHOLE_SUBSETS:
             figures_of_protocol = protocols.setdefault((row.subset, row.protocol), {})
             figures_of_protocol[f"{row.model}, {measure_of(row.metric).label}"] = None
-    seconds = [f"{row.model} {row.seconds:.2f} s" for row in _first_of_each(rows) if row.seconds is not None]
-    notes = [
+    return [
         element("li", element("b", "; ".join(figures_of_protocol)), f"; {subset}: {text}")
         for (subset, text), figures_of_protocol in protocols.items()
     ]
-    opening = "Seconds from the pairs to all scores, where no text was encoded before: "
-    times = _small(f"{opening}{', '.join(seconds)}." if seconds else "")
-    figures = table(["subset", "metric", "n", *models], lines, class_="numbers")
-    return joined([figures, folded("Protocols", element("ul", *notes), times)])
+
+
+def _times(rows: Sequence[Result]) -> Html:
+    """Return the seconds of each model in small print, if they were measured."""
+    seconds = [f"{row.model} {row.seconds:.2f} s" for row in _first_of_each(rows) if row.seconds is not None]
+    if not seconds:
+        return Html("")
+    return _small(f"Seconds from the pairs to all scores, where no text was encoded before: {', '.join(seconds)}.")
 
 
 def _small(text: str) -> Html:
     """Return a paragraph in small print; empty for an empty text."""
-    return element("p", text, class_="note") if text else Html("")
+    if text:
+        return element("p", text, class_="note")
+    return Html("")
 
 
 def _value(rows: Sequence[Result]) -> str:

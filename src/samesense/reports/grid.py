@@ -68,7 +68,9 @@ class Cell:
             return "failed"
         if self.waiting:
             return "not run"
-        return "undefined" if self.undefined else ABSENT
+        if self.undefined:
+            return "undefined"
+        return ABSENT
 
     def interval_text(self, measure: Measure) -> str:
         """Return the interval as text; empty if there is none."""
@@ -120,34 +122,49 @@ def grids(
     ``waiting`` is the number of planned runs without a figure, by model and data set. The best figure of a column is
     set in bold; with ``shown_best`` only that of the model it names for the column.
     """
-    started = [row.model for row in results] + [failure.model for failure in failures]
+    started = [*(row.model for row in results), *(failure.model for failure in failures)]
     models = list(dict.fromkeys([*started, *(model for model, _ in waiting)]))
     figures = {key: runs for key, runs in headlines(results).items() if is_headline(key[0], key[2])}
     average_figures = headlines(averages)
     tables: dict[tuple[str, str], list[Filled]] = {}
     for (suite, dataset, metric), runs in figures.items():
-        joined = suite in SUITES and SUITES[suite].one_table
-        label = f"{dataset}: {measure_of(metric).label}" if joined else dataset
+        label = dataset
+        table = suite, metric
+        if suite in SUITES and SUITES[suite].one_table:
+            label = f"{dataset}: {measure_of(metric).label}"
+            table = suite, ""
         column = Column(label, measure_of(metric), key=(suite, dataset, metric))
         cells = _cells(runs)
         _annotate(cells, suite, dataset, metric, comparisons, failures)
         _add_waiting(cells, dataset, waiting)
-        tables.setdefault((suite, "" if joined else metric), []).append((column, cells))
+        tables.setdefault(table, []).append((column, cells))
     laid_out = []
     for (suite, metric), columns in tables.items():
+        title = suite
         if metric:
-            means: list[Filled] = [
-                (replace(average, key=(suite, average.label, metric)), _with_failed(by_model, columns))
+            title = f"{suite}: {measure_of(metric).label}"
+            # All are made before any is added: the runs that an average lacks are counted in the data sets alone.
+            columns += [
+                _average_column(average, by_model, (suite, average.label, metric), columns, comparisons)
                 for average, by_model in _averages(suite, metric, average_figures, figures)
             ]
-            for average, by_model in means:
-                _annotate(by_model, suite, average.label, metric, comparisons, ())
-            columns += means
-        title = f"{suite}: {measure_of(metric).label}" if metric else suite
         marked = [_marked(by_model, column, shown_best) for column, by_model in columns]
         rows = {model: [by_model.get(model, Cell()) for by_model in marked] for model in models}
         laid_out.append(Grid(suite, title, [column for column, _ in columns], rows))
     return laid_out
+
+
+def _average_column(
+    average: Column,
+    by_model: Mapping[str, Cell],
+    key: Key,
+    columns: Sequence[Filled],
+    comparisons: Sequence[Comparison],
+) -> Filled:
+    """Return the column of an average with its comparisons, and the number of runs that it lacks."""
+    cells = _with_failed(by_model, columns)
+    _annotate(cells, *key, comparisons, ())
+    return replace(average, key=key), cells
 
 
 def _cells(runs: Seeds) -> dict[str, Cell]:
@@ -222,5 +239,8 @@ def _marked(cells: dict[str, Cell], column: Column, shown_best: Mapping[Key, str
     means = {model: cell.mean for model, cell in cells.items() if cell.values}
     if len(means) < 2 or not column.measure.better or column.mixed:
         return cells
-    top = max(means.values()) if column.measure.better == "higher" else min(means.values())
+    if column.measure.better == "higher":
+        top = max(means.values())
+    else:
+        top = min(means.values())
     return {model: replace(cell, best=means.get(model) == top) for model, cell in cells.items()}

@@ -45,7 +45,9 @@ def distributions(evidence: Sequence[Evidence], styles: Mapping[str, Style]) -> 
 def _spread(evidence: Sequence[Evidence], styles: Mapping[str, Style], name: str) -> Plot:
     plot = distribution(evidence, styles=styles, name=name)
     seeds = dict.fromkeys(str(run.seed) for run in evidence if run.seed is not None)
-    seeds_note = f" Trained models: seed {' or '.join(seeds)}." if seeds else ""
+    seeds_note = ""
+    if seeds:
+        seeds_note = f" Trained models: seed {' or '.join(seeds)}."
     return replace(plot, caption=plot.caption + seeds_note)
 
 
@@ -80,7 +82,10 @@ def _averages(averages: Sequence[Result]) -> tuple[dict[str, str], str]:
         )
         for model in models
     }
-    return notes, f" Behind each name: {' / '.join(means)}, Spearman x100." if means else ""
+    legend = ""
+    if means:
+        legend = f" Behind each name: {' / '.join(means)}, Spearman x100."
+    return notes, legend
 
 
 def openings(ranking: Ranking | None, styles: Mapping[str, Style]) -> list[Plot]:
@@ -113,7 +118,9 @@ def heatmaps(scores: Mapping[str, Scores], groups: Groups, origin: str = "senten
     """
     size = sum(map(len, groups))
     matrices = {model: similarities.reshape(size, size) for model, similarities in scores.items()}
-    return [heatmap(matrices, groups, origin)] if scores else []
+    if not scores:
+        return []
+    return [heatmap(matrices, groups, origin)]
 
 
 def run_figures(runs: Sequence[Run], setting: str | None = None) -> list[Plot]:

@@ -16,7 +16,9 @@ class Html(str):
 
 def markup(value: object) -> Html:
     """Return markup as it is, and anything else as escaped text."""
-    return value if isinstance(value, Html) else Html(escape(str(value)))
+    if isinstance(value, Html):
+        return value
+    return Html(escape(str(value)))
 
 
 def element(name: str, *content: object, **attributes: str) -> Html:
@@ -51,7 +53,9 @@ def table(header: Sequence[object], rows: Iterable[Sequence[object]], *, class_:
 def _cell(value: object) -> Html:
     """Return a value as a cell of a table; a ``td`` element is returned as it is."""
     if isinstance(value, Html):
-        return value if value.startswith("<td") else element("td", value)
+        if value.startswith("<td"):
+            return value
+        return element("td", value)
     text = str(value)
     return element("td", text, class_="long" if len(text) >= LONG_CELL else "")
 

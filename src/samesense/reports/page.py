@@ -40,7 +40,9 @@ def html_page(content: Content) -> str:
     sections.append(("left-out", "Not run", _left_out(content)))
     sections.append(("time", "Time and environment", joined([_times(content), _environment(content)])))
     links = [element("a", heading, href=f"#{name}") for name, heading, _ in sections]
-    incomplete = element("p", content.incomplete, class_="lead") if content.incomplete else ""
+    incomplete = ""
+    if content.incomplete:
+        incomplete = element("p", content.incomplete, class_="lead")
     body = joined(
         [
             element("h1", content.title),
@@ -72,7 +74,9 @@ def document(title: str, body: Html) -> str:
 def html_tables(content: Content) -> str:
     """Return the main tables and their legend as HTML for a notebook."""
     tables = [joined([element("h3", grid.title), _grid(grid)]) for grid in content.grids()]
-    answer = element("p", " ".join(content.verdict())) if content.verdict() else ""
+    answer = ""
+    if content.verdict():
+        answer = element("p", " ".join(content.verdict()))
     return joined([answer, *tables, element("p", content.legend())])
 
 
@@ -183,7 +187,9 @@ def _left_out(content: Content) -> Html:
         if failure.trained  # the notes have the trainings that failed
     ]
     lines += [element("li", note) for note in content.notes]
-    return element("ul", *lines) if lines else element("p", "Everything was run, and everything is defined.")
+    if lines:
+        return element("ul", *lines)
+    return element("p", "Everything was run, and everything is defined.")
 
 
 def _times(content: Content) -> Html:

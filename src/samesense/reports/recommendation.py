@@ -86,7 +86,9 @@ class Recommendation:
     def to_dict(self) -> dict[str, Any]:
         """Return the recommendation as plain JSON types: model, figure, cost and alternatives."""
         standing = self.standing
-        milliseconds = None if standing.speed is None else 1000 / standing.speed.median
+        milliseconds = None
+        if standing.speed is not None:
+            milliseconds = 1000 / standing.speed.median
         return {
             "model": self.model,
             "metric": self.ranking.metric,
@@ -153,7 +155,9 @@ def _choice(recommendation: Recommendation) -> str:
     standing = recommendation.standing
     figure = f"{ranking.measure.label} {short(standing.score, ranking.measure)}"
     interval = f"95 % interval {short(standing.low, ranking.measure)} to {short(standing.high, ranking.measure)}"
-    runs = f", mean of {standing.seeds} seeds" if standing.seeds > 1 else ""
+    runs = ""
+    if standing.seeds > 1:
+        runs = f", mean of {standing.seeds} seeds"
     measured = f"{figure} ({interval}{runs}) on {ranking.on}, {ranking.n:,} examples"
     if len(ranking.standings) == 1:
         return f"Take {model}, the only model with a figure: {measured}."
@@ -226,7 +230,9 @@ def _ratio_text(ratio: float) -> str:
     for denominator, word in ((2, "half"), (3, "a third"), (4, "a quarter"), (5, "a fifth"), (10, "a tenth")):
         if abs(ratio * denominator - 1) < 0.05:
             return f"about {word}"
-    return f"{100 * ratio:.0f} %" if ratio >= 0.01 else f"{100 * ratio:.1g} %"
+    if ratio >= 0.01:
+        return f"{100 * ratio:.0f} %"
+    return f"{100 * ratio:.1g} %"
 
 
 def _is_same(comparison: Comparison) -> bool:
@@ -248,7 +254,9 @@ def _cost(recommendation: Recommendation) -> str:
     rivals = [standing for standing in recommendation.ranking.standings if standing.model != recommendation.model]
     compared = [recommendation.standing, *rivals[:1]]
     first, *second = [f"{standing.model} takes {cost_text(standing)}" for standing in compared]
-    where = f" (measured here {recommendation.standing.computed})" if recommendation.standing.computed else ""
+    where = ""
+    if recommendation.standing.computed:
+        where = f" (measured here {recommendation.standing.computed})"
     return f"{'; '.join([first + where, *second])}."
 
 
@@ -264,7 +272,9 @@ def cost_text(standing: Standing) -> str:
     if not costs:
         return "an unknown cost"
     *first_costs, last_cost = costs
-    return f"{', '.join(first_costs)} and {last_cost}" if first_costs else last_cost
+    if not first_costs:
+        return last_cost
+    return f"{', '.join(first_costs)} and {last_cost}"
 
 
 def milliseconds_text(standing: Standing) -> str:
@@ -332,7 +342,9 @@ def _without_figure(recommendation: Recommendation) -> list[str]:
     lines = []
     for model in recommendation.ranking.unranked:
         failure = first_failures.get(model)
-        why = f"undefined on {failure.dataset}: {failure.reason}" if failure else "it lacks a figure on one of the sets"
+        why = "it lacks a figure on one of the sets"
+        if failure:
+            why = f"undefined on {failure.dataset}: {failure.reason}"
         lines.append(f"{model} has no part in this: {why}")
     left_out = [suite for suite in recommendation.ranking.suites if suite not in recommendation.ranking.counted]
     if left_out:

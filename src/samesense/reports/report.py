@@ -50,14 +50,18 @@ class Report(Shown, Content):
 
 
 def _markdown(report: Report) -> str:
-    opening = "" if report.ranking is None else f"{markdown_opening(report.ranking, report.verdict())}\n\n"
+    opening = ""
+    if report.ranking is not None:
+        opening = f"{markdown_opening(report.ranking, report.verdict())}\n\n"
     return f"{opening}{markdown_grids(report.grids())}\n{plain(report.legend())}\n"
 
 
 def _latex(report: Report) -> str:
     grids = report.grids()
     captions = [report.caption(grid) for grid in grids]
-    recommended = [] if report.recommendation is None else report.recommendation.lines()
+    recommended = []
+    if report.recommendation is not None:
+        recommended = report.recommendation.lines()
     legend = [*recommended, report.legend(), *(f"warning: {line}" for line in report.warnings if report.protocol)]
     return latex_grids(grids, captions=captions, legend=legend, note=report.incomplete)
 

@@ -74,7 +74,10 @@ def run_page(page: RunPage) -> str:
 def _opening(page: RunPage) -> Html:
     """Return the verdict, its figure, the advice, then the table of the sets behind it."""
     verdict = page.verdict
-    answer = verdict.task.line() if verdict.task else f"No verdict: {verdict.reason}"
+    if verdict.task:
+        answer = verdict.task.line()
+    else:
+        answer = f"No verdict: {verdict.reason}"
     blocks = [_sentence(answer, "answer")]
     harmed = [guard.dataset for guard in verdict.guards if guard.word == "worse"]
     if harmed:
@@ -149,7 +152,9 @@ def _drawn(*draw: Callable[[], Plot], one_per_screen: bool = False) -> Html:
     """
     try:
         plots = [draw_plot() for draw_plot in draw]
-        return by_screen(plots) if one_per_screen else element("div", *map(figure, plots), class_="abreast")
+        if one_per_screen:
+            return by_screen(plots)
+        return element("div", *map(figure, plots), class_="abreast")
     except MissingExtraError as error:
         return element("p", f"No figure: {error}", class_="note")
 
@@ -198,8 +203,12 @@ def _errors(page: RunPage) -> Html | None:
     for title, cases in cases_of(page.before, page.after).items():
         pairs_table = shown_cases(cases, page.marked)
         blocks.append(folded(title, pairs_table) if blocks else joined([element("h3", title), pairs_table]))
-    note = f"{ERRORS_NOTE} {SHADES.format('the trained')}" if page.marked else ERRORS_NOTE
-    return joined([element("p", note, class_="note"), *blocks]) if blocks else None
+    note = ERRORS_NOTE
+    if page.marked:
+        note = f"{ERRORS_NOTE} {SHADES.format('the trained')}"
+    if not blocks:
+        return None
+    return joined([element("p", note, class_="note"), *blocks])
 
 
 def _cones(page: RunPage) -> Html | None:

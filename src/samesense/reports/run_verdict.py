@@ -53,7 +53,9 @@ class Finding:
         """``better`` or ``worse`` if the interval excludes 0, else ``no difference``."""
         if self.low > 0:
             return "better"
-        return "worse" if self.high < 0 else "no difference"
+        if self.high < 0:
+            return "worse"
+        return "no difference"
 
     @property
     def measure(self) -> Measure:
@@ -69,7 +71,10 @@ class Finding:
     @property
     def name(self) -> str:
         """Name of the set, marked if it is a guard."""
-        return f"{one_line(self.dataset)}{' (guard)' if self.role == 'guard' else ''}"
+        name = one_line(self.dataset)
+        if self.role == "guard":
+            return f"{name} (guard)"
+        return name
 
     @property
     def lead(self) -> str:
@@ -87,13 +92,17 @@ class Finding:
 
     def examples(self) -> str:
         """Return the number of examples, how they were split off, and how many of them were trained on."""
-        sentence = f"{self.n:,} examples{f' {self.how}' if self.how else ''}"
+        sentence = f"{self.n:,} examples"
+        if self.how:
+            sentence += f" {self.how}"
         if not self.trained_on:
             return sentence
         overlap = f"{self.trained_on:,} of them were trained on"
         if self.word != "better":
             return f"{sentence}, {overlap}"
-        effect = "this shows no gain" if self.trained_on > MANY * self.n else "this raises it"
+        effect = "this raises it"
+        if self.trained_on > MANY * self.n:
+            effect = "this shows no gain"
         return f"{sentence}, but {overlap}: {effect}"
 
     def line(self) -> str:
@@ -115,7 +124,7 @@ def compare(
         [*before.evidence, *after.evidence], [*before.results, *after.results], against=name
     )
     if not comparisons:
-        raise DataError(problems[0] if problems else f"{before.evidence[0].dataset}: there is no figure to compare.")
+        raise DataError(*problems[:1] or [f"{before.evidence[0].dataset}: there is no figure to compare."])
     comparison = comparisons[0]
     start, end = (
         next(row for row in side.results if (row.metric, row.subset) == (comparison.metric, "all"))
@@ -157,7 +166,9 @@ class Merged:
             f"merge: {self.share:.0%} of the way from the start to the end, chosen on dev "
             f"({scores[self.share]:.2f}, the end {scores[1.0]:.2f})"
         )
-        return f"{sentence}; {self.beside_end.line()}" if self.beside_end else f"{sentence}; beside the end not tested"
+        if self.beside_end:
+            return f"{sentence}; {self.beside_end.line()}"
+        return f"{sentence}; beside the end not tested"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,12 +218,16 @@ class Verdict(Shown):
     @property
     def word(self) -> Word | Literal["none"]:
         """``better``, ``no difference`` or ``worse``; ``none`` if there is no verdict."""
-        return "none" if self.task is None else self.task.word
+        if self.task is None:
+            return "none"
+        return self.task.word
 
     @property
     def findings(self) -> list[Finding]:
         """The findings on the task and on the guards."""
-        return [*([self.task] if self.task else []), *self.guards]
+        if self.task is None:
+            return list(self.guards)
+        return [self.task, *self.guards]
 
     @property
     def harmed(self) -> bool:
@@ -222,10 +237,15 @@ class Verdict(Shown):
     def table(self) -> Table:
         """Return a table with a row per set: figures, the difference with its 95 % interval and p-value, the word."""
         alike = len({finding.metric for finding in self.findings}) == 1
-        corner = self.findings[0].measure.heading if alike else "set"
+        corner = "set"
+        if alike:
+            corner = self.findings[0].measure.heading
         rows = []
         for finding in self.findings:
-            name = finding.name if alike else f"{finding.name}, {finding.measure.heading}"
+            if alike:
+                name = finding.name
+            else:
+                name = f"{finding.name}, {finding.measure.heading}"
             figures = [finding.measure.text(value) for _, value, *_ in finding.sides]
             p_value = p_text(finding.p_value).removeprefix("p ").removeprefix("= ")
             rows.append([name, *figures, finding.lead, finding.interval, p_value, finding.word])
@@ -236,7 +256,9 @@ class Verdict(Shown):
 
     def lines(self) -> list[str]:
         """Return the verdict as lines of text: the word, its figures as a table, and what follows from it."""
-        lines = [f"verdict: {_loud(self.task)}" if self.task else f"no verdict: {self.reason}"]
+        lines = [f"no verdict: {self.reason}"]
+        if self.task is not None:
+            lines = [f"verdict: {_loud(self.task)}"]
         if self.findings:
             header, rows = self.table()
             lines += text_table(header, rows, left=(header[0], header[-1])).splitlines()
@@ -263,7 +285,9 @@ class Verdict(Shown):
 def _loud(finding: Finding) -> str:
     """Return the finding without figures, with WORSE in capitals."""
     sentence = f"{finding.claim()}, {finding.examples()}"
-    return sentence.replace("worse", "WORSE", 1) if finding.word == "worse" else sentence
+    if finding.word != "worse":
+        return sentence
+    return sentence.replace("worse", "WORSE", 1)
 
 
 def verdict_from(content: Mapping[str, Any]) -> Verdict:
@@ -286,4 +310,4 @@ def verdict_from(content: Mapping[str, Any]) -> Verdict:
 def merged_from(content: Mapping[str, Any]) -> Merged:
     """Return the merge that :func:`dataclasses.asdict` turned into ``content``."""
     finding = content["beside_end"]
-    return Merged(**{**content, "beside_end": None if finding is None else Finding(**finding)})
+    return Merged(**{**content, "beside_end": finding and Finding(**finding)})

@@ -52,9 +52,14 @@ def _highest(runs: Seeds, measure: Measure) -> str | None:
     for (model, _), row in runs.items():
         values.setdefault(model, []).append(row.value)
     means = {model: float(np.mean(figures)) for model, figures in values.items()}
-    top = max(means.values()) if measure.better == "higher" else min(means.values())
+    if measure.better == "higher":
+        top = max(means.values())
+    else:
+        top = min(means.values())
     leaders = [model for model, mean in means.items() if mean == top]
-    return leaders[0] if len(leaders) == 1 and len(means) > 1 else None
+    if len(leaders) == 1 and len(means) > 1:
+        return leaders[0]
+    return None
 
 
 def _beats_rivals(
@@ -65,19 +70,26 @@ def _beats_rivals(
     references = {test.reference for test in tested.values()}
     behind = runs_behind(key, runs, evidence)
     models = list(dict.fromkeys(model for model, _ in runs))
-    if any(model not in behind for model in models):
+    if not behind.keys() >= set(models):
         return False
+    significant = {model for model, test in tested.items() if test.finding == "yes"}
     if best in references:
-        return len(tested) == len(models) - 1 and all(test.finding == "yes" for test in tested.values())
-    if references and (best not in tested or tested[best].finding != "yes"):
+        return len(significant) == len(tested) == len(models) - 1
+    if references and best not in significant:
         return False
-    pairs = len(models) * (len(models) - 1) // 2
     rivals = [model for model in models if model != best and model not in references]
+    # The best was chosen by its figure: its tests are adjusted for all pairs of models, by Bonferroni.
+    pairs = len(models) * (len(models) - 1) // 2
+    return all(_differs(behind[best], behind[rival], pairs) for rival in rivals)
+
+
+def _differs(best: Sequence[Evidence], rival: Sequence[Evidence], tests: int) -> bool:
+    """Return whether runs differ significantly, the p-value adjusted for a number of tests."""
     try:
-        tests = [compare_runs(behind[best], behind[rival], max(SAMPLES, 50 * pairs)) for rival in rivals]
+        test = compare_runs(best, rival, max(SAMPLES, 50 * tests))
     except DataError:  # evaluated on different examples, so the difference cannot be tested
         return False
-    return all(replace(test, adjusted=min(1.0, pairs * test.p_value)).finding == "yes" for test in tests)
+    return replace(test, adjusted=min(1.0, tests * test.p_value)).finding == "yes"
 
 
 def _leader(ranking: Ranking) -> str | None:
@@ -92,4 +104,6 @@ def _leader(ranking: Ranking) -> str | None:
         return None
     if ranking.unranked or not tested or len(tested) < len(ranking.standings) - 1:
         return None
-    return best if all(test.finding == "yes" for test in tested) else None
+    if all(test.finding == "yes" for test in tested):
+        return best
+    return None

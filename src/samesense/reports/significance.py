@@ -65,19 +65,25 @@ class Comparison:
         """What the comparison is about: fewer than ``MIN_SEEDS`` runs say nothing about the methods behind them."""
         if self.seeds is None:
             return "models"
-        return "methods" if self.seeds >= MIN_SEEDS else "runs"
+        if self.seeds >= MIN_SEEDS:
+            return "methods"
+        return "runs"
 
     @property
     def finding(self) -> str:
         """Whether the difference is significant: ``yes``, ``no``, or ``of these runs``."""
         if not self.significant:
             return "no"
-        return "of these runs" if self.scope == "runs" else "yes"
+        if self.scope == "runs":
+            return "of these runs"
+        return "yes"
 
 
 def p_text(p: float) -> str:
     """Return a p-value as in ``p < 0.001``."""
-    return "p < 0.001" if p < 0.001 else f"p = {p:.2g}"
+    if p < 0.001:
+        return "p < 0.001"
+    return f"p = {p:.2g}"
 
 
 def paired_comparisons(
@@ -195,23 +201,33 @@ def in_seed_order(runs: Sequence[Evidence]) -> list[Evidence]:
 
 def seed_order(seed: int | None) -> int:
     """Return the sort key of a seed: a run without one comes first."""
-    return -1 if seed is None else seed
+    if seed is None:
+        return -1
+    return seed
+
+
+def _common_rows(runs: Sequence[Evidence]) -> list[list[int]]:
+    """Return for each run the rows of the examples that all runs have, in the order of the first run."""
+    first = runs[0]
+    if all(list(run.examples) == list(first.examples) for run in runs):
+        return [list(range(len(first.examples)))] * len(runs)
+    row_of_example = [{example: row for row, example in enumerate(run.examples)} for run in runs]
+    if any(len(row_of) < len(run.examples) for row_of, run in zip(row_of_example, runs, strict=True)):
+        raise DataError("the models were evaluated on different examples, and some of them occur twice.")
+    common = [example for example in first.examples if all(example in row_of for row_of in row_of_example)]
+    return [[row_of[example] for example in common] for row_of in row_of_example]
 
 
 def aligned(runs: Sequence[Evidence]) -> tuple[list[Scores], Scores]:
     """Return the values of all runs and the labels on their common examples, in the order of the first run."""
     first = runs[0]
-    if all(list(run.examples) == list(first.examples) for run in runs):
-        rows = [list(range(len(first.examples)))] * len(runs)
-    else:
-        row_of_example = [{example: row for row, example in enumerate(run.examples)} for run in runs]
-        if any(len(row_of) < len(run.examples) for row_of, run in zip(row_of_example, runs, strict=True)):
-            raise DataError("the models were evaluated on different examples, and some of them occur twice.")
-        common = [example for example in first.examples if all(example in row_of for row_of in row_of_example)]
-        rows = [[row_of[example] for example in common] for row_of in row_of_example]
+    rows = _common_rows(runs)
     if not rows[0]:
         raise DataError("the models have no example in common.")
-    labels = np.zeros(len(rows[0])) if first.labels is None else first.labels[rows[0]]
+    if first.labels is None:
+        labels = np.zeros(len(rows[0]))
+    else:
+        labels = first.labels[rows[0]]
     for run, run_rows in zip(runs, rows, strict=True):
         if run.labels is not None and not np.array_equal(labels, run.labels[run_rows]):
             raise DataError("the models were evaluated against different labels.")

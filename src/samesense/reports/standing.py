@@ -87,7 +87,9 @@ class Ranking:
     @property
     def measure(self) -> Measure:
         """How the figure is shown."""
-        return MEAN_SCORE if self.metric == SEVERAL else measure_of(self.metric)
+        if self.metric == SEVERAL:
+            return MEAN_SCORE
+        return measure_of(self.metric)
 
     @property
     def pairs(self) -> int:
@@ -142,39 +144,49 @@ def rank(
         return None
     names = list(dict.fromkeys([model.name for model in models] + [row.model for row in results]))
     counted = _counted(suites, names, failed)
-    datasets = tuple(dict.fromkeys(dataset for suite in counted for dataset in suite.sets))
-    seeds = _seeds_on_every_set([suite.sets for suite in counted], names, models)
-    if not seeds:
-        raise DataError(
-            f"no model has a figure on each of {', '.join(datasets)}, and means of different sets say nothing."
-        )
-    ranked = list(seeds)
-    resampled, examples = _resampled([suite.sets for suite in counted], ranked)
-    standings = _standings(resampled, models, _table_intervals(counted, results))
-    metrics = {suite.metric for suite in counted}
-    context = _Context(
-        suite=" and ".join(suite.suite for suite in counted),
-        metric=metrics.pop() if len(metrics) == 1 else SEVERAL,
-        datasets=datasets,
-        n=examples,
-        resampled=resampled,
-        seeds=seeds,
-    )
+    context = _context_of_means(counted, names, models)
+    ranked = list(context.seeds)
+    standings = _standings(context.resampled, models, _table_intervals(counted, results))
     reference = against or names[0]
-    elsewhere = {name: _higher_elsewhere(name, suites) for name in ranked} if len(suites) > 1 else {}
+    elsewhere = {}
+    if len(suites) > 1:
+        elsewhere = {name: _higher_elsewhere(name, suites) for name in ranked}
     return Ranking(
         suite=context.suite,
         metric=context.metric,
-        datasets=datasets,
-        n=examples,
+        datasets=context.datasets,
+        n=context.n,
         standings=tuple(standings),
-        unranked=tuple(name for name in names if name not in seeds),
+        unranked=tuple(name for name in names if name not in context.seeds),
         against_reference=_against(context, ranked, reference),
         reference=reference,
         best_others=_of_the_best(context, [standing.model for standing in standings]),
         suites=tuple(suite.suite for suite in suites),
         counted=tuple(suite.suite for suite in counted),
         elsewhere=elsewhere,
+    )
+
+
+def _context_of_means(
+    counted: Sequence[SuiteEvidence], names: Sequence[str], models: Sequence[EvaluatedModel]
+) -> _Context:
+    """Return the means of the models over suites, resampled; DataError if no model has a figure on every data set."""
+    datasets = tuple(dict.fromkeys(dataset for suite in counted for dataset in suite.sets))
+    runs_by_suite = [suite.sets for suite in counted]
+    seeds = _seeds_on_every_set(runs_by_suite, names, models)
+    if not seeds:
+        raise DataError(
+            f"no model has a figure on each of {', '.join(datasets)}, and means of different sets say nothing."
+        )
+    resampled, examples = _resampled(runs_by_suite, list(seeds))
+    metrics = {suite.metric for suite in counted}
+    return _Context(
+        suite=" and ".join(suite.suite for suite in counted),
+        metric=metrics.pop() if len(metrics) == 1 else SEVERAL,
+        datasets=datasets,
+        n=examples,
+        resampled=resampled,
+        seeds=seeds,
     )
 
 
@@ -237,7 +249,9 @@ def _higher_elsewhere(model: str, suites: Sequence[SuiteEvidence]) -> tuple[Else
 
 
 def _measured_on(suite: str, datasets: Sequence[str]) -> str:
-    return datasets[0] if len(datasets) == 1 else f"the mean of {len(datasets)} {suite} sets"
+    if len(datasets) == 1:
+        return datasets[0]
+    return f"the mean of {len(datasets)} {suite} sets"
 
 
 def _suites(evidence: Sequence[Evidence], results: Sequence[Result]) -> list[SuiteEvidence]:
@@ -270,7 +284,9 @@ def _elsewhere(model: str, suite: SuiteEvidence) -> Elsewhere | None:
         resampled, examples = _resampled([suite.sets], list(seeds))
         context = _Context(suite.suite, suite.metric, datasets, examples, resampled, seeds)
         highest = max(seeds, key=lambda name: float(resampled[name].figures.mean()))
-        comparison = None if highest == model else context.compare(model, highest)
+        comparison = None
+        if highest != model:
+            comparison = context.compare(model, highest)
     except DataError:  # reported where the suite itself is shown
         return None
     if comparison is None or comparison.difference >= 0:

@@ -50,7 +50,9 @@ def _before(path: str | Path) -> bytes:
         raise OutputError(f"Results cannot be written to {path}: {err}") from err
     except DataError as err:
         raise OutputError(f"Results are added to a file of results alone: {err}. Name another output.") from err
-    return before + b"\n" if before and not before.endswith(b"\n") else before
+    if before and not before.endswith(b"\n"):
+        return before + b"\n"
+    return before
 
 
 def read_results(path: str | Path) -> Results:
@@ -109,8 +111,12 @@ def read_run(folder: str | Path, name: str | None = None) -> Run:
     if not (home / "manifest.json").is_file():
         raise DataError(f"{folder} holds no training run (no manifest.json). Give the `output` folder of a training.")
     manifest = read_object(home / "manifest.json", ManifestRecord)
-    history = _json_lines(home / "history.jsonl") if (home / "history.jsonl").is_file() else []
-    results = read_results(home / "results.jsonl") if (home / "results.jsonl").is_file() else []
+    history: list[Any] = []
+    if (home / "history.jsonl").is_file():
+        history = _json_lines(home / "history.jsonl")
+    results = Results()
+    if (home / "results.jsonl").is_file():
+        results = read_results(home / "results.jsonl")
     run_name = name or home.resolve().name
     return Run(
         name=run_name,
@@ -134,7 +140,9 @@ def _curve(name: str, history: Sequence[Any], key: str) -> Curve | None:
     entries = [entry for entry in history if isinstance(entry, dict) and {key, "step"} <= entry.keys()]
     # null stands for an undefined figure
     values = {entry["step"]: entry[key] for entry in entries if entry[key] is not None}
-    return Curve(name, tuple(values), tuple(values.values())) if values else None
+    if not values:
+        return None
+    return Curve(name, tuple(values), tuple(values.values()))
 
 
 def sweep_points(runs: Sequence[Run], setting: str) -> dict[str, dict[float, list[float]]]:
@@ -154,21 +162,31 @@ def sweep_points(runs: Sequence[Run], setting: str) -> dict[str, dict[float, lis
                 f"A sweep over {setting!r} needs a number for it in every run; {run.name} has {value!r}. "
                 f"Its settings: {', '.join(run.settings) or 'none'}."
             )
-        figures = {row.dataset: row.value for row in run.results if (row.metric, row.subset) == ("spearman", "all")}
-        if not figures and run.curve is not None:
-            figures = {"best dev": run.curve.best[1]}
-        if not figures:
-            raise DataError(f"Run {run.name} has no figure to draw: it was evaluated neither on test nor on dev data.")
-        combination = ", ".join(f"{key} = {_shown(key, run.settings.get(key))}" for key in varying)
-        for dataset, figure in figures.items():
-            series = points.setdefault(f"{dataset} ({combination})" if combination else dataset, {})
+        suffix = ""
+        if varying:
+            combination = ", ".join(f"{key} = {_shown(key, run.settings.get(key))}" for key in varying)
+            suffix = f" ({combination})"
+        for dataset, figure in _figures(run).items():
+            series = points.setdefault(f"{dataset}{suffix}", {})
             series.setdefault(float(value), []).append(100 * figure)
     return points
 
 
+def _figures(run: Run) -> dict[str, float]:
+    """Return the Spearman of a run on each test set, or the best on dev if it has none."""
+    figures = {row.dataset: row.value for row in run.results if (row.metric, row.subset) == ("spearman", "all")}
+    if figures:
+        return figures
+    if run.curve is None:
+        raise DataError(f"Run {run.name} has no figure to draw: it was evaluated neither on test nor on dev data.")
+    return {"best dev": run.curve.best[1]}
+
+
 def _shown(key: str, value: Any) -> Any:
     """Return a setting as legends show it: a start model by its name, without its folder."""
-    return Path(value).name if key == "model" and isinstance(value, str) else value
+    if key == "model" and isinstance(value, str):
+        return Path(value).name
+    return value
 
 
 def _json_lines(path: Path) -> list[Any]:

@@ -123,7 +123,9 @@ def _lead(ranking: Ranking, standing: Standing) -> str:
     comparison = ranking.against_reference.get(standing.model)
     if comparison is not None:
         return f"{direction(comparison.difference, ranking.measure, 1)}, {p_text(comparison.adjusted)}"
-    return "the reference" if standing.model == ranking.reference else ABSENT
+    if standing.model == ranking.reference:
+        return "the reference"
+    return ABSENT
 
 
 def _costs(standing: Standing) -> list[str]:
@@ -176,7 +178,9 @@ def _latex_grid(grid: Grid, caption: str, note: str) -> str:
                 text += r"$^{\approx}$"
             row.append(text)
         lines.append(" & ".join(row) + r" \\")
-    below = [rf"\par\smallskip\emph{{{escape(note)}}}"] if note else []
+    below = []
+    if note:
+        below.append(rf"\par\smallskip\emph{{{escape(note)}}}")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", *below, r"\end{table}"])
 
 

@@ -43,7 +43,9 @@ def losses(ranking: Ranking, model: str) -> list[str]:
             f"on {higher.suite} ({higher.on}) {comparison.reference} is {lead} {model} (95 % interval {ends}, "
             f"{p_text(comparison.p_value)}{uncertainty})"
         )
-    return [f"But {'; '.join(clauses)}."] if clauses else []
+    if not clauses:
+        return []
+    return [f"But {'; '.join(clauses)}."]
 
 
 def verdict_notes(ranking: Ranking) -> list[str]:
@@ -116,7 +118,9 @@ def _above(comparison: Comparison, measure: Measure, *, short: bool = False) -> 
     lead = direction(comparison.difference, measure, 1)
     ends = bare_span(comparison.low, comparison.high, measure)
     sure = f"95 % interval {ends}, {p_text(comparison.adjusted)}"
-    return f"{lead}, {sure}" if short else f"{lead} {comparison.reference} ({sure})"
+    if short:
+        return f"{lead}, {sure}"
+    return f"{lead} {comparison.reference} ({sure})"
 
 
 def _costs(ranking: Ranking) -> list[str]:
@@ -149,9 +153,13 @@ def _neither_faster(standings: Sequence[Standing]) -> str:
 
 def _cost(standing: Standing) -> str:
     """Return speed and size of a model as the end of a sentence; empty if neither is known."""
-    speed = "" if standing.speed is None else f"reads {speed_text(standing.speed)} sentences a second"
+    speed = ""
+    if standing.speed is not None:
+        speed = f"reads {speed_text(standing.speed)} sentences a second"
     size = ", ".join(filter(None, [parameters_text(standing.parameters), megabytes_text(standing.megabytes)]))
-    return f"{speed} ({size})" if speed and size else speed or size
+    if speed and size:
+        return f"{speed} ({size})"
+    return speed or size
 
 
 def speed_text(speed: Speed) -> str:
@@ -161,7 +169,9 @@ def speed_text(speed: Speed) -> str:
 
 def short(value: float, measure: Measure) -> str:
     """Return a share or correlation times 100 with one decimal, and any other figure as its measure shows it."""
-    return f"{measure.factor * value:z.1f}" if measure.factor == 100 else measure.text(value)
+    if measure.factor == 100:
+        return f"{measure.factor * value:z.1f}"
+    return measure.text(value)
 
 
 def direction(difference: float, measure: Measure, digits: int | None = None) -> str:
@@ -170,7 +180,8 @@ def direction(difference: float, measure: Measure, digits: int | None = None) ->
         return "equal to"
     decimals = measure.digits if digits is None else digits
     amount = f"{measure.factor * abs(difference):.{decimals}f}"
-    amount = amount if float(amount) else f"less than {10**-decimals:.{decimals}f}"
+    if not float(amount):
+        amount = f"less than {10**-decimals:.{decimals}f}"
     return f"{amount} {'above' if difference > 0 else 'below'}"
 
 
@@ -188,7 +199,9 @@ def span(low: float, high: float, measure: Measure, digits: int | None = None) -
 def bare_span(low: float, high: float, measure: Measure) -> str:
     """Return an interval for a sentence that already says "above": with one decimal, ``15.3 to 20.6``."""
     interval = span(low, high, measure, 1)
-    return interval.removesuffix(" above") if low >= 0 else interval
+    if low >= 0:
+        return interval.removesuffix(" above")
+    return interval
 
 
 def count_text(number: float) -> str:
@@ -201,9 +214,13 @@ def count_text(number: float) -> str:
 
 def parameters_text(parameters: int | None) -> str:
     """Return the number of parameters of a model; empty if unknown."""
-    return "" if parameters is None else f"{parameters / 1e6:.1f} million parameters"
+    if parameters is None:
+        return ""
+    return f"{parameters / 1e6:.1f} million parameters"
 
 
 def megabytes_text(megabytes: float | None) -> str:
     """Return the size of a model on disk; empty if unknown."""
-    return "" if megabytes is None else f"{megabytes:.1f} MB on disk"
+    if megabytes is None:
+        return ""
+    return f"{megabytes:.1f} MB on disk"

@@ -139,13 +139,17 @@ def batch_sampler_of(batches: Batches) -> type[DefaultBatchSampler] | BatchSampl
     if batches == "label-aware":
         return LabelAwareBatches
     if batches == "no-duplicates":
-        return BatchSamplers.NO_DUPLICATES if world_size() == 1 else NoDuplicatesInStep
+        if world_size() == 1:
+            return BatchSamplers.NO_DUPLICATES
+        return NoDuplicatesInStep
     return BatchSamplers.BATCH_SAMPLER
 
 
 def examples_of_epoch(dataset: Any, batches: object, batch_size: int) -> int:
     """Return the number of examples that an epoch uses."""
-    return label_aware_examples(dataset["label"][:], batch_size) if batches == "label-aware" else len(dataset)
+    if batches == "label-aware":
+        return label_aware_examples(dataset["label"][:], batch_size)
+    return len(dataset)
 
 
 def check_fills_step(dataset: Any, batches: object, batch_size: int) -> None:

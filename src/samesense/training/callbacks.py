@@ -49,7 +49,9 @@ class Progress(TrainerCallback):
     def on_train_begin(self, args: Any, state: TrainerState, control: Any, model: Any = None, **kwargs: Any) -> None:
         """Open the bar, at the step from which the run resumes."""
         self.bar = progress_bar("train", "step", state.max_steps, initial=state.global_step)
-        losses = self.loss.values() if isinstance(self.loss, nn.ModuleDict) else [self.loss or model]
+        losses = [self.loss or model]
+        if isinstance(self.loss, nn.ModuleDict):
+            losses = list(self.loss.values())
         self._hooks = [loss.register_forward_hook(self._update_loss) for loss in losses]
 
     def _update_loss(self, module: nn.Module, arguments: Any, output: Any) -> None:
@@ -57,10 +59,16 @@ class Progress(TrainerCallback):
         if not module.training:
             return
         if isinstance(output, dict):  # a model that returns its loss, or a loss of several terms
-            output = output["loss"] if "loss" in output else torch.stack(list(output.values())).sum()
+            if "loss" in output:
+                output = output["loss"]
+            else:
+                output = torch.stack(list(output.values())).sum()
         value = output.detach().float().mean()
         # not moved to the CPU here, which would wait for the device in every step
-        self._latest = value if self._latest is None else self._latest.lerp(value, LOSS_SMOOTHING)
+        if self._latest is None:
+            self._latest = value
+        else:
+            self._latest = self._latest.lerp(value, LOSS_SMOOTHING)
 
     def on_step_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         """Restart the bar's clock at the first step, so that the evaluation of the start does not count."""

@@ -154,23 +154,21 @@ def fit(  # noqa: PLR0913 - the arguments of a run
         distribution but other random numbers. Cross-encoders are selected by Spearman; the code of CoSENT's author
         selects by accuracy at a threshold of 0.5.
     """
-    patience = settings.early_stopping_patience
-    if patience is not None and dev_score is None:
-        raise ConfigError(
-            "early_stopping_patience counts evaluations on a dev set, and there is none. Give dev, or leave it out."
-        )
+    _check_before_training(model, settings, has_dev=dev_score is not None)
     _prepare_losses(loss, dataset, settings, model, batches)
-    if settings.keep_lora:  # refused now rather than after training
-        check_keepable(model)
     with packing(model), sparse_embeddings(loss, allowed="optim" not in settings.trainer) as sparse:
         precision = pick_precision(model, dataset, settings, max_length).precision
         settings = settings.model_copy(update={"precision": precision})
         set_seed(settings.seed)  # after the timing of precisions, which draws random numbers
-        adapters = None if settings.lora is None else add_adapters(model, settings.lora)
+
+        adapters = None
+        if settings.lora is not None:
+            adapters = add_adapters(model, settings.lora)
         if model.device.type == "cpu":
             use_cheap_dropout(model)
         # sentence-transformers would copy training sentences into the model card, which is public
         model.model_card_data.set_widget_examples = lambda dataset: None
+
         checkpoints = folder / "checkpoints"
         stop = StopOnInterrupt()
         resume_from: Path | None = None
@@ -178,13 +176,17 @@ def fit(  # noqa: PLR0913 - the arguments of a run
             resume_from = _resume_point(loss, checkpoints, [] if adapters is None else [WEIGHTS])
         times = Times(resume_from)
         gradients = Gradients()
-        evaluator = None if dev_score is None else _DevEvaluator(dev_score)
+        evaluator = None
+        if dev_score is not None:
+            evaluator = _DevEvaluator(dev_score)
         collator, text_callbacks = _tokenise(model, loss, collator, max_length)
-        own_callbacks = [Progress(loss), History(folder / "history.jsonl"), SaveLossWeights(loss)]
-        stopping = [] if patience is None else [Patience(patience)]
+        run_callbacks = [Progress(loss), History(folder / "history.jsonl"), SaveLossWeights(loss)]
+        if settings.early_stopping_patience is not None:
+            run_callbacks.append(Patience(settings.early_stopping_patience))
+
         args = _arguments(
             settings,
-            sum(examples_of_epoch(split, batches, settings.batch_size) for _, split in _objectives(loss, dataset)),
+            _examples_of_epoch(loss, dataset, settings, batches),
             checkpoints,
             model,
             batches,
@@ -198,7 +200,7 @@ def fit(  # noqa: PLR0913 - the arguments of a run
             data_collator=collator,
             loss=dict(loss.items()) if isinstance(loss, nn.ModuleDict) else loss,
             evaluator=evaluator,
-            callbacks=[*own_callbacks, *stopping, times, gradients, *text_callbacks, *callbacks],
+            callbacks=[*run_callbacks, times, gradients, *text_callbacks, *callbacks],
         )
         if isinstance(batches, Mix):
             trainer.mix = batches
@@ -206,25 +208,33 @@ def fit(  # noqa: PLR0913 - the arguments of a run
             arguments = trainer.get_optimizer_cls_and_kwargs(trainer.args, model)[1]
             trainer.optimizer_cls_and_kwargs = (RowAdamW, arguments)
         clip_all(trainer, loss, gradients.check_norm)
+
         stopped = _run(trainer, resume_from, stop, evaluator, gradients)
-        if adapters is not None:
-            if settings.keep_lora:
-                keep(adapters, model)
-            else:
-                merge(adapters)
+        _finish_adapters(adapters, model, keeps=settings.keep_lora)
         if not stop.interrupted:
             _check_learnt(gradients, trainer)
-        best = trainer.state.best_metric
         return TrainOutput(
             steps=trainer.state.global_step,
             seconds=sum(times.laps.seconds.values()),
             precision=settings.precision,
             start_dev_spearman=_start_score(trainer.state.log_history),
-            best_dev_spearman=float(best) if best is not None and math.isfinite(best) else None,
+            best_dev_spearman=_best_score(trainer.state.best_metric),
             best_step=trainer.state.best_global_step,
             interrupted=stop.interrupted and stopped,
             spent=times.laps.seconds,
         )
+
+
+def _check_before_training(
+    model: SentenceTransformer | CrossEncoder, settings: TrainingSettings, *, has_dev: bool
+) -> None:
+    """Raise ConfigError for settings that would only fail once the model is trained."""
+    if settings.early_stopping_patience is not None and not has_dev:
+        raise ConfigError(
+            "early_stopping_patience counts evaluations on a dev set, and there is none. Give dev, or leave it out."
+        )
+    if settings.keep_lora:
+        check_keepable(model)
 
 
 def _tokenise(
@@ -232,8 +242,10 @@ def _tokenise(
 ) -> tuple[Any, list[TrainerCallback]]:
     """Return the collator, and the callbacks that report truncated texts; a cross-encoder's loss tokenises itself."""
     texts = TrainingTexts(model, max_length)
+    callbacks: list[TrainerCallback] = []
     # another collator comes with callbacks that count its texts
-    callbacks: list[TrainerCallback] = [LogCut(texts)] if collator is None else []
+    if collator is None:
+        callbacks.append(LogCut(texts))
     if isinstance(loss, CrossEncoderLoss):
         loss.tokenise = texts
     elif collator is None:
@@ -253,6 +265,16 @@ def _run(
         if trainer.state.best_model_checkpoint is not None:
             trainer._load_best_model()
         return True
+
+
+def _finish_adapters(adapters: Any, model: SentenceTransformer | CrossEncoder, *, keeps: bool) -> None:
+    """Leave LoRA's adapters beside the model, or add them to its weights; nothing if there are none."""
+    if adapters is None:
+        return
+    if keeps:
+        keep(adapters, model)
+    else:
+        merge(adapters)
 
 
 def _check_learnt(gradients: Gradients, trainer: Any) -> None:
@@ -296,7 +318,9 @@ def _trainer_class(model: SentenceTransformer | CrossEncoder, batches: Batches |
         trainer_class = MixedTrainer
     elif isinstance(model, CrossEncoder):
         trainer_class = _PairTrainer
-    return saving_trained_weights(trainer_class) if adapted else trainer_class
+    if not adapted:
+        return trainer_class
+    return saving_trained_weights(trainer_class)
 
 
 def _objectives(loss: nn.Module, dataset: Any) -> list[tuple[nn.Module, Dataset]]:
@@ -306,6 +330,11 @@ def _objectives(loss: nn.Module, dataset: Any) -> list[tuple[nn.Module, Dataset]
     return [(loss, dataset)]
 
 
+def _examples_of_epoch(loss: nn.Module, dataset: Any, settings: TrainingSettings, batches: Batches | Mix) -> int:
+    """Return the number of examples of an epoch, over all objectives."""
+    return sum(examples_of_epoch(split, batches, settings.batch_size) for _, split in _objectives(loss, dataset))
+
+
 def _prepare_losses(loss: nn.Module, dataset: Any, settings: TrainingSettings, model: Any, batches: object) -> None:
     """Check the data of every loss, and set its Matryoshka widths."""
     for objective, split in _objectives(loss, dataset):
@@ -313,6 +342,13 @@ def _prepare_losses(loss: nn.Module, dataset: Any, settings: TrainingSettings, m
         check_fills_step(split, batches, settings.batch_size)
         if isinstance(objective, EmbeddingLoss) and settings.matryoshka:
             nest(objective, settings.matryoshka, model.get_embedding_dimension())
+
+
+def _best_score(best: float | None) -> float | None:
+    """Return the dev score of the best checkpoint; ``None`` if no checkpoint had one."""
+    if best is None or not math.isfinite(best):
+        return None
+    return float(best)
 
 
 def _start_score(history: Sequence[Mapping[str, float]]) -> float | None:

@@ -45,6 +45,7 @@ def add_adapters(model: SentenceTransformer | CrossEncoder, rank: int) -> Any:
     first module of the model is not a transformer.
     """
     check_lora()
+    # Of an extra: only runs with `lora` need peft.
     from peft import LoraConfig
     from peft.tuners.lora import LoraModel
 

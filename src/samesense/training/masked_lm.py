@@ -121,7 +121,9 @@ class MaskedLmTrainer(Trainer):
     ) -> Any:
         """Return the loss of a batch."""
         loss = self.loss.train(model.training)(model, inputs["ids"], inputs["attention"], inputs["labels"])
-        return (loss, {"loss": loss}) if return_outputs else loss
+        if not return_outputs:
+            return loss
+        return (loss, {"loss": loss})
 
 
 class Blocks:
@@ -154,7 +156,10 @@ class Blocks:
         mask = tokenizer.mask_token_id
         self.mask: int = self._ids("_")[-1] if mask is None else mask
         self.special = {*tokenizer.all_special_ids}
-        self.pad: int = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else self.mask
+        if tokenizer.pad_token_id is not None:
+            self.pad: int = tokenizer.pad_token_id
+        else:
+            self.pad = self.mask
 
     def _ids(self, text: str) -> list[int]:
         return list(self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
@@ -233,9 +238,10 @@ def hold_out(
         raise DataError(f"At least two blocks of {LEAST} tokens are needed, and the documents give {len(blocks)}.")
     target = max(1, min(MOST_HELD_OUT, round(fraction * len(blocks))))
     first_limit = max(target, min(MOST_HELD_OUT, len(blocks) // 2))  # the first document may exceed the target
-    units: Sequence[Sequence[list[int]]] = (
-        documents if len(documents) >= FEW_DOCUMENTS else [[block] for block in blocks]
-    )
+    if len(documents) >= FEW_DOCUMENTS:
+        units: Sequence[Sequence[list[int]]] = documents
+    else:
+        units = [[block] for block in blocks]
     training: list[list[int]] = []
     held_out: list[list[int]] = []
     for index in np.random.default_rng(seed).permutation(len(units)):

@@ -150,5 +150,7 @@ class MixedTrainer(SentenceTransformerTrainer):  # type: ignore[misc]
             return ProportionalBatchSampler(dataset, *arguments, **options)
         if self.mix.mixing == "round-robin":
             return RoundRobinBatchSampler(dataset, *arguments, **options)
-        kind = WeightedBatches if self.mix.mixing == "weighted" else InTurnBatches
+        kind = InTurnBatches
+        if self.mix.mixing == "weighted":
+            kind = WeightedBatches
         return kind(dataset, *arguments, mix=self.mix, begin=self.data_collator.begin, **options)

@@ -26,8 +26,15 @@ Scheduler = Literal[
 
 def _split_at_commas(value: Any) -> Any:
     """Return the values of one or several words, split at commas."""
-    words = [value] if isinstance(value, str | int) else value
-    return [field for word in words for field in (word.split(",") if isinstance(word, str) else [word])]
+    if isinstance(value, str | int):
+        value = [value]
+    fields: list[Any] = []
+    for word in value:
+        if isinstance(word, str):
+            fields += word.split(",")
+        else:
+            fields.append(word)
+    return fields
 
 
 class TrainerSettings(Settings):
@@ -85,7 +92,11 @@ class TrainerSettings(Settings):
         A single process uses a shorter last batch; several leave out examples that do not fill a batch of each.
         """
         ranks = world_size()
-        steps_per_epoch = -(-examples // self.batch_size) if ranks == 1 else examples // self.batch_size // ranks
+        if ranks == 1:
+            steps_per_epoch = -(-examples // self.batch_size)
+        else:
+            steps_per_epoch = examples // self.batch_size // ranks
+        # Rounded up; in thousandths, so that the last bit of a float adds no step.
         return self.max_steps or max(1, -(-int(steps_per_epoch * self.epochs * 1000) // 1000))
 
     def steps_between_evaluations(self, examples: int) -> int:

@@ -39,7 +39,10 @@ class TrainingTexts:
         self.max_length = max_length
         self.given = 0
         self.cut = 0
-        self._watch = UnreadWatch(model) if isinstance(model, SentenceTransformer) else UnreadPairWatch(model)
+        if isinstance(model, SentenceTransformer):
+            self._watch: UnreadWatch | UnreadPairWatch = UnreadWatch(model)
+        else:
+            self._watch = UnreadPairWatch(model)
         self._unread = Unread()
         self._pairs: set[int] = set()
 

@@ -39,7 +39,9 @@ def words_and_marks(text: str) -> list[str]:
 
 def joiner(text: str) -> str:
     """Return what stands between a sentence and ``text`` after it: a space, but nothing before Chinese or Japanese."""
-    return "" if _ONE.match(text) else " "
+    if _ONE.match(text):
+        return ""
+    return " "
 
 
 def key(text: str) -> int:

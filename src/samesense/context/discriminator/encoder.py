@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
 from scipy.sparse import csr_array
 
 from samesense.context.corpus.corpus import Corpus, Shape, spans
@@ -64,6 +66,7 @@ class SentenceEncoder:
     def encode(self, sentences: Sequence[str]) -> Embeddings:
         """Return the vectors of sentences, float32 ``(sentences, dim)``, in their order."""
         numbers = self.numbers(sentences)
+        # By length, so that batches have little padding.
         order = sorted(range(len(numbers)), key=lambda row: len(numbers[row]))
         out = np.empty((len(numbers), self.dim), dtype=np.float32)
         device = self.model.last.weight.device
@@ -88,8 +91,6 @@ class SentenceEncoder:
 
     def save(self, folder: Path) -> None:
         """Write network and vocabulary to a new folder, in one rename; OutputError if the folder exists."""
-        from safetensors.torch import save_file
-
         if folder.exists():
             raise OutputError(f"{folder} exists already. Choose another folder for the discriminator, or remove it.")
         weights = {name: value.detach().cpu().contiguous() for name, value in self.model.state_dict().items()}
@@ -110,9 +111,6 @@ class DiscriminatorRecord(Record):
 
 def load_sentence_encoder(folder: Path, *, device: str = "cpu") -> SentenceEncoder:
     """Return the encoder that :meth:`SentenceEncoder.save` wrote to ``folder``."""
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
     if not (folder / "config.json").is_file():
         raise ModelError(f"{folder} holds no discriminator: it has no config.json. Train one first.")
     config = read_object(folder / "config.json", DiscriminatorRecord)
@@ -137,8 +135,10 @@ def corpus_vectors(encoder: SentenceEncoder, corpus: Corpus, folder: Path) -> Em
     beside = folder / f".vectors-{name}.part"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
+        # Bytes of a vector in float32.
         row = 4 * encoder.dim
         done = beside.stat().st_size // row if beside.exists() else 0
+        # A run that was killed may have written a part of a vector.
         truncate(beside, done * row)
         with progress_bar("encode the corpus", "sentence", len(corpus), initial=done, leave=False) as bar:
             for start in range(done, len(corpus), BLOCK_SENTENCES):
@@ -188,6 +188,7 @@ class Discriminator:
         left, right, centre = (query.detach().cpu().numpy() for query in queries)
         first, end = self.corpus.window_bounds(ids)
         logits = self._products(left, first, ids) + self._products(right, ids + 1, end) + centre[:, None]
+        # The logarithm of the sigmoid, without overflow.
         scores: Floats = -np.logaddexp(0.0, -logits)
         return scores
 

@@ -16,7 +16,8 @@ from samesense.errors import ConfigError, ModelError
 Interaction = Literal["none", "product", "bilinear"]
 """How a sentence and a side of its context meet."""
 
-PADDING, UNKNOWN = 0, 1
+PADDING = 0
+UNKNOWN = 1
 
 
 class Coherence(nn.Module):
@@ -60,8 +61,11 @@ class Coherence(nn.Module):
         self.lstm = nn.LSTM(dim, hidden, batch_first=True, bidirectional=True)
         self.dropout = nn.Dropout(dropout)
         self.last = nn.Linear(3 * width, 1, bias=False)
+        # Either begins as the plain dot product of sentence and side.
         starts = {"product": torch.ones(2, width), "bilinear": torch.eye(width).repeat(2, 1, 1)}
-        self.meeting = nn.Parameter(starts[interaction]) if interaction in starts else None
+        self.meeting = None
+        if interaction in starts:
+            self.meeting = nn.Parameter(starts[interaction])
         nn.init.normal_(self.embedding.weight, std=0.1)
         with torch.no_grad():
             self.embedding.weight[PADDING] = 0.0

@@ -101,7 +101,9 @@ def _new_encoder(
     corpus: Corpus, allowed: Allowed, training: DiscriminatorTraining, word_vectors: Encode | None
 ) -> SentenceEncoder:
     vocabulary = Vocabulary.count(corpus.sentences(np.flatnonzero(allowed)), least=training.least_count)
-    initial = None if word_vectors is None else torch.from_numpy(np.array(word_vectors(vocabulary.words)))
+    initial = None
+    if word_vectors is not None:
+        initial = torch.from_numpy(np.array(word_vectors(vocabulary.words)))
     model = Coherence(
         len(vocabulary),
         dim=training.dim if initial is None else initial.shape[1],

@@ -29,7 +29,9 @@ RightGiven = Literal["both", "sentence"]
 
 def kinds_of(right_given: RightGiven) -> tuple[Kind, ...]:
     """Return the kinds of the three generative terms of Eq. 3, in its order."""
-    return KINDS if right_given == "both" else ("sentence", "left", "continuation")
+    if right_given == "both":
+        return KINDS
+    return ("sentence", "left", "continuation")
 
 
 Size = Literal["tiny", "small", "base", "large"]

@@ -60,7 +60,8 @@ class CausalGenerator(PretrainedGenerator):
         """Return the log probabilities of all cells; see the base class."""
         terms = np.zeros((len(kinds), len(cells)))
         factors = self._in_context(cells) if set(kinds) & set(KINDS) else {}
-        factors |= self._alone(cells) if {"left", "continuation"} & set(kinds) else {}
+        if {"left", "continuation"} & set(kinds):
+            factors |= self._alone(cells)
         for index, kind in enumerate(kinds):
             terms[index] = _bayes(kind, factors)
         tokens = np.array([[self._length(kind, cells, cell) for cell in range(len(cells))] for kind in kinds])
@@ -178,7 +179,9 @@ class InfillGenerator(PretrainedGenerator):
             )
         self._gap = int(gap)
         self._begin = int(model.config.decoder_start_token_id)
-        self._end = [] if tokenizer.eos_token_id is None else [int(tokenizer.eos_token_id)]
+        self._end = []
+        if tokenizer.eos_token_id is not None:
+            self._end = [int(tokenizer.eos_token_id)]
         self.protocol = f"sequence-to-sequence language model filling gaps, {self.precision}"
 
     @torch.inference_mode()
@@ -246,6 +249,7 @@ def open_language_model(
     Raises:
         ModelError: if it cannot be loaded, has no output head, or is neither causal nor sequence-to-sequence.
     """
+    # The classes of models load the whole of transformers, which takes seconds.
     from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
     dtype = {"float32": torch.float32, "bfloat16": torch.bfloat16}[precision]
@@ -258,7 +262,9 @@ def open_language_model(
         checked_weights() as weights,
     ):
         is_encoder_decoder = AutoConfig.from_pretrained(name).is_encoder_decoder
-        kind: Any = AutoModelForSeq2SeqLM if is_encoder_decoder else AutoModelForCausalLM
+        kind: Any = AutoModelForCausalLM
+        if is_encoder_decoder:
+            kind = AutoModelForSeq2SeqLM
         model = kind.from_pretrained(name, dtype=dtype)
         new = [weight for weight in weights.allow_head() if not weight.startswith(f"{model.base_model_prefix}.")]
         model.to(device)
@@ -277,8 +283,10 @@ def open_language_model(
     if limit is not None:
         model.register_forward_pre_hook(partial(_check_length, limit), with_kwargs=True)
         max_tokens = max(1, min(max_tokens, limit - MARGIN))
-    generator_class = InfillGenerator if is_encoder_decoder else CausalGenerator
-    generator = generator_class(model, tokenizer, max_tokens=max_tokens)
+    if is_encoder_decoder:
+        generator: PretrainedGenerator = InfillGenerator(model, tokenizer, max_tokens=max_tokens)
+    else:
+        generator = CausalGenerator(model, tokenizer, max_tokens=max_tokens)
     generator.positions = limit
     return generator
 
@@ -307,5 +315,8 @@ def _is_causal(model: Any) -> bool:
     ids = torch.arange(1, 4, device=model.device)[None] % model.config.get_text_config().vocab_size
     alone = model.eval()(input_ids=ids[:, :1]).logits[:, 0].float()
     followed = model.eval()(input_ids=ids).logits[:, 0].float()
-    tolerance = 1e-3 if model.dtype == torch.float32 else 0.1  # other shapes round differently
+    # Batches of other shapes round differently.
+    tolerance = 0.1
+    if model.dtype == torch.float32:
+        tolerance = 1e-3
     return bool((alone - followed).abs().max() < tolerance * alone.std())

@@ -44,7 +44,9 @@ class PretrainedGenerator(Generator):
         self.positions: int | None = None
         """Tokens that the model can read together; ``None`` is any number."""
 
-        self._budget = CPU_TOKENS if model.device.type == "cpu" else ACCELERATOR_TOKENS
+        self._budget = ACCELERATOR_TOKENS
+        if model.device.type == "cpu":
+            self._budget = CPU_TOKENS
         self._tokens = lru_cache(maxsize=KNOWN_TEXTS)(self._tokenised)
         self.precision = str(model.dtype).removeprefix("torch.")
         self.identity = _identity(model, tokenizer, [self.form, max_tokens])
@@ -96,7 +98,9 @@ def start_mark(tokenizer: Any) -> int:
 def as_it_stands(text: str, *, inside: bool) -> str:
     """Return a sentence as in running text: ``inside`` a text it follows a space, if its script uses spaces."""
     text = text.strip()
-    return joiner(text) + text if inside and text else text
+    if inside and text:
+        return joiner(text) + text
+    return text
 
 
 def _identity(model: Any, tokenizer: Any, settings: list[Any]) -> str:

@@ -6,10 +6,13 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from samesense.context.generator.base import (
@@ -42,9 +45,6 @@ from samesense.hashes import content_hash
 from samesense.places import check_inside
 from samesense.schemas import Record, read_object
 from samesense.types import Indices
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
 
 CELLS = {"apart": 16384, "together": 1024}
 """Cells for which encoder states are held at once."""
@@ -149,8 +149,6 @@ class Seq2SeqGenerator(Generator):
 
     def save(self, folder: Path) -> None:
         """Write the models, each once, the tokenizer and last ``generator.json``, which marks the folder complete."""
-        from safetensors.torch import save_file
-
         folder.mkdir(parents=True, exist_ok=True)
         files: dict[int, str] = {}
         for kind, model in self.models.items():
@@ -175,10 +173,6 @@ def open_seq2seq(
     folder: Path, *, precision: Literal["float32", "bfloat16"] = "float32", device: str = "cpu"
 ) -> Seq2SeqGenerator:
     """Load a generator that :meth:`Seq2SeqGenerator.save` wrote."""
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-    from tokenizers import Tokenizer
-
     content = read_object(folder / "generator.json", GeneratorRecord)
     loaded: dict[str, Seq2Seq] = {}
     check_inside(folder, *(file for file, _ in content["models"].values()))
@@ -226,7 +220,10 @@ def _plan(kind: Kind, columns: Indices, lengths: Indices, budget: int) -> list[t
         for members in groups:
             if len(members) >= WORTH_SHARING:
                 plan += [(members[batch], True) for batch in batches_of(lengths[members], budget)]
-    remaining = np.concatenate(alone) if alone else np.empty(0, dtype=np.int64)
+    if alone:
+        remaining = np.concatenate(alone)
+    else:
+        remaining = np.empty(0, dtype=np.int64)
     plan += [(remaining[batch], False) for batch in batches_of(lengths[remaining], budget)]
     return plan
 

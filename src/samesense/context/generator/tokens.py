@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from samesense.context.generator.transformer import Seq2Seq
 
 
-PAD, START, END = 0, 1, 2
+PAD = 0
+START = 1
+END = 2
 SPECIAL = ("<pad>", "<s>", "</s>")
 
 
@@ -116,6 +118,7 @@ def shifted(target: Packed) -> Packed:
 
 def train_tokenizer(texts: Iterable[str], size: int) -> Tokenizer:
     """Train a byte-level BPE tokenizer, which has no unknown tokens in any language."""
+    # Only training a vocabulary needs the library; its type is imported for checks alone.
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
     ahead = iter(texts)
@@ -141,7 +144,9 @@ Source = tuple[Row, ...]
 
 def source_of(read: Row, reading: Reading) -> Source:
     """Return the rows to encode: each sentence by itself, or all of them in one row."""
-    return tuple((sentence,) for sentence in read) if reading == "apart" else (read,)
+    if reading == "apart":
+        return tuple((sentence,) for sentence in read)
+    return (read,)
 
 
 class Layout:

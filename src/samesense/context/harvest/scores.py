@@ -48,6 +48,7 @@ class OriginScorer:
 
     def score(self, pairs: Sequence[Pair]) -> Scored:
         """Score pairs; pairs that share a sentence share its terms."""
+        # scikit-learn brings it along; only workers that score need it.
         from threadpoolctl import threadpool_limits
 
         with torch_threads(1), threadpool_limits(1, user_api="blas"):

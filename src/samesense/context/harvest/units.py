@@ -171,7 +171,9 @@ class Neighbours:
         """Return the first round in which two sentences follow the same leader, -1 if there is none."""
         first_leaders = self.leaders(first)
         same = np.flatnonzero((first_leaders == self.leaders(second)) & (first_leaders >= 0))
-        return int(same[0]) if len(same) else -1
+        if len(same) == 0:
+            return -1
+        return int(same[0])
 
     def _near(self, position: int) -> Indices:
         """Return the nearest sentences of a sentence, best first."""

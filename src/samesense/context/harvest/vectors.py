@@ -29,8 +29,11 @@ LEAST_DEVIATION = 0.02
 ENOUGH = 50
 """Fewest random pairs whose mean is tested."""
 
-BLOCK_PAIRS, BLOCK_ROWS = 4096, 1024
-"""Pairs per block, and sentences that are compared with all others per block."""
+BLOCK_PAIRS = 4096
+"""Pairs per block."""
+
+BLOCK_ROWS = 1024
+"""Sentences that are compared with all others per block."""
 
 
 def choose_sentences(corpus: Corpus, mixture: Mixture) -> Indices:
@@ -93,8 +96,14 @@ def draw_pairs(corpus: Corpus, ids: Indices, vectors: Embeddings, mixture: Mixtu
         DataError: if there is no pair of these kinds.
     """
     rng = np.random.default_rng([mixture.seed, 3])
-    sections = corpus.sections_of(ids) if mixture.section else np.arange(len(ids))
-    near = _nearest(vectors, sections) if mixture.neighbours else np.empty((len(ids), 0), dtype=np.int64)
+    if mixture.section:
+        sections = corpus.sections_of(ids)
+    else:
+        sections = np.arange(len(ids))
+    if mixture.neighbours:
+        near = _nearest(vectors, sections)
+    else:
+        near = np.empty((len(ids), 0), dtype=np.int64)
     shares: dict[PairKind, float] = {
         "random": mixture.random,
         "neighbours": mixture.neighbours,

@@ -45,8 +45,12 @@ class CellCache:
     def __init__(self, folder: Path | None, identity: str, width: int = 1) -> None:
         self.width = width
         self._dtype = np.dtype([("first", "<u8"), ("second", "<u8"), ("values", "<f4", (width,))])
-        self._folder = None if folder is None else identity_folder(folder, identity)
-        blocks = [] if self._folder is None else sorted(self._folder.glob("*.npy"))
+        self._folder = None
+        if folder is not None:
+            self._folder = identity_folder(folder, identity)
+        blocks = []
+        if self._folder is not None:
+            blocks = sorted(self._folder.glob("*.npy"))
         self._runs = [self._checked(path) for path in blocks]
         self._merge(most=1)
 
@@ -55,6 +59,7 @@ class CellCache:
         values = np.zeros((len(keys), self.width), dtype=np.float32)
         hits = np.zeros(len(keys), dtype=np.bool_)
         for run in self._runs:
+            # A key beyond the last one is compared with the last one, which it is not.
             rows = np.minimum(np.searchsorted(run["first"], keys[:, 0]), len(run) - 1)
             hit = (run["first"][rows] == keys[:, 0]) & (run["second"][rows] == keys[:, 1])
             values[hit] = run["values"][rows[hit]]
@@ -71,6 +76,7 @@ class CellCache:
         block["values"] = values
         block = block[np.argsort(block["first"], kind="stable")]
         if self._folder is not None:
+            # Named by content: processes that compute the same write the same file.
             write_array(self._folder / f"{content_hash([block.tobytes()])[:32]}.npy", block)
         self._runs.append(block)
         self._merge(most=MOST_RUNS)
@@ -91,7 +97,9 @@ class ArrayCache:
     """An array of numbers for each text."""
 
     def __init__(self, folder: Path | None, identity: str) -> None:
-        self._folder = None if folder is None else identity_folder(folder, identity)
+        self._folder = None
+        if folder is not None:
+            self._folder = identity_folder(folder, identity)
         self._memory: dict[str, npt.NDArray[np.int64]] = {}
 
     def find(self, text: str) -> npt.NDArray[np.int64] | None:

@@ -109,7 +109,10 @@ class ContextSets:
                 cached[sentence] = stored
         for start in range(0, len(missing), BLOCK_SENTENCES):
             block = missing[start : start + BLOCK_SENTENCES]
-            sets = self._random(block) if self.selection.strategy == "random" else self._chosen(block)
+            if self.selection.strategy == "random":
+                sets = self._random(block)
+            else:
+                sets = self._chosen(block)
             for sentence, ids in zip(block, sets, strict=True):
                 if not len(ids):
                     raise NoContextError(f"There is no context for {sentence[:60]!r} in {self.corpus.folder}.")
@@ -130,6 +133,7 @@ class ContextSets:
         windows = self.corpus.windows
         pools = self.tfidf.search(sentences, self.selection.screened)
         for row, sentence_key in enumerate(text_keys(sentences)):
+            # The windows in which a sentence stands are no evidence of where else it fits.
             pools[row] = self.corpus.without(pools[row], sentence_key)
             if len(pools[row]) < min(self.selection.size, len(windows)):
                 pools[row] = self.corpus.without(windows, sentence_key)
@@ -138,6 +142,7 @@ class ContextSets:
 
     def _chosen(self, sentences: Sequence[str]) -> list[Indices]:
         candidates = self.candidates(sentences)
+        # Sentences share candidates, whose texts are read once.
         ids, columns = np.unique(np.concatenate(candidates), return_inverse=True)
         counts = np.array([len(windows) for windows in candidates])
         rows = np.repeat(np.arange(len(sentences), dtype=np.int64), counts)
@@ -157,6 +162,7 @@ class ContextSets:
         return np.where(usual.defined(self.terms.weights)[cells.columns], scores, -np.inf)
 
     def _greedy(self, ids: Indices, scores: Floats) -> Indices:
+        # Ties go to the lower window, in whatever order the candidates came.
         ascending = np.argsort(ids)
         ranked = ids[ascending][top_k(scores[ascending], int(np.isfinite(scores).sum()))]
         if self.selection.strategy == "no-diversity":
@@ -179,6 +185,7 @@ class ContextSets:
         sets = []
         windows = self.corpus.windows
         for sentence_key in text_keys(sentences):
+            # As many more are drawn as the sentence has windows, since these are taken out.
             held = len(windows) - len(self.corpus.without(windows, sentence_key))
             drawn = self.corpus.random_windows(
                 int(sentence_key) ^ self.selection.seed, min(len(windows), self.selection.size + held)
@@ -194,6 +201,7 @@ class ContextSets:
             "shape": shape,
             "selection": asdict(self.selection),
         }
+        # Random sets depend on the corpus and the seed alone.
         if self.selection.strategy != "random":
             identity |= {
                 "screening": self.tfidf.identity,

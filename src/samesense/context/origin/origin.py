@@ -67,9 +67,10 @@ class Origin:
         self.corpus = corpus
         self.generator = generator
         self.scheme = scheme
-        self.reference = (
-            list(reference) if reference is not None else reference_sentences(corpus, scheme.reference, scheme.seed)
-        )
+        if reference is not None:
+            self.reference = list(reference)
+        else:
+            self.reference = reference_sentences(corpus, scheme.reference, scheme.seed)
         cells = None if folder is None else folder / "cells"
         self.terms = Terms(discriminator, generator, scheme.weights, cells, right_given=scheme.right_given)
         sets = None if folder is None else folder / "sets"
@@ -94,6 +95,7 @@ class Origin:
         Raises:
             DataError, ModelError: if a part is missing or damaged.
         """
+        # Each kind of Origin loads the models that it has, and no others.
         from samesense.context.discriminator.encoder import Discriminator
 
         content = origin_content(folder)
@@ -114,7 +116,9 @@ class Origin:
         """Everything that changes a score, in words."""
         scheme = self.scheme
         selection = self.scheme.selection
-        names = {"right": "right given the sentence alone"} if scheme.right_given == "sentence" else {}
+        names = {}
+        if scheme.right_given == "sentence":
+            names = {"right": "right given the sentence alone"}
         weights = asdict(scheme.weights).items()
         terms = ", ".join(f"{names.get(name, name)} {value:g}" for name, value in weights if value)
         return (
@@ -237,7 +241,9 @@ def _whose(window: int, first: Indices, second: Indices) -> Whose:
     in_second = bool((second == window).any())
     if in_first and in_second:
         return "both"
-    return "first" if in_first else "second"
+    if in_first:
+        return "first"
+    return "second"
 
 
 class PairVectors:

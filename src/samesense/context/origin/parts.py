@@ -24,8 +24,14 @@ from samesense.types import Embeddings, Floats, Indices
 if TYPE_CHECKING:
     from scipy import sparse
 
-OWN, STATE, WORDS = "own", "state", "words"
-"""Names of the parts: a sentence's own hidden states, that at the end of the prompt, and the next words."""
+OWN = "own"
+"""Name of the part of a sentence's own hidden states."""
+
+STATE = "state"
+"""Name of the part of the hidden state at the end of the prompt."""
+
+WORDS = "words"
+"""Name of the part of the next words."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +70,7 @@ class WordPart:
     @classmethod
     def fit(cls, tokens: Indices, log_probs: Embeddings, *, kept: int, dim: int, seed: int) -> WordPart:
         """Estimate what is usual, and the decomposition, from reference sentences ``(n, words)``."""
+        # Fitting alone needs scikit-learn, which takes a second to load.
         from sklearn.decomposition import TruncatedSVD
 
         usual = np.logaddexp.reduce(log_probs.astype(np.float64), axis=0) - math.log(len(log_probs))

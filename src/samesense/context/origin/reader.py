@@ -38,7 +38,9 @@ ACCELERATOR_TOKENS = 16384
 LONGEST_WORD = 5
 """Tokens of a word, at most, that is completed for a reader."""
 
-_END_MARKS, _CLOSING_MARKS, _PAUSE_MARKS = ".!?…。！？｡．।॥؟۔։።", "\"'”’»)]」』）】》", ",;:，；："
+_END_MARKS = ".!?…。！？｡．।॥؟۔։።"
+_CLOSING_MARKS = "\"'”’»)]」』）】》"
+_PAUSE_MARKS = ",;:，；："
 
 
 @dataclass(frozen=True)
@@ -94,8 +96,10 @@ class Reader:
         for layer in (own_layer, state_layer):
             if not 0 <= layer <= depth:
                 raise ConfigError(f"The language model has layers 0 to {depth}; received {layer}.")
-        self.generator, self.prompt = generator, prompt
-        self.own_layer, self.state_layer = own_layer, state_layer
+        self.generator = generator
+        self.prompt = prompt
+        self.own_layer = own_layer
+        self.state_layer = state_layer
         self.width = int(config.hidden_size)
         self.precision = generator.precision
         self.words = word_tokens(generator.tokenizer)
@@ -112,7 +116,9 @@ class Reader:
         self.longest = self._longest()
         self._prefix = self._prompt_prefix()
         self._prefix_keys: Any = None
-        self._token_budget = CPU_TOKENS if self._model.device.type == "cpu" else ACCELERATOR_TOKENS
+        self._token_budget = ACCELERATOR_TOKENS
+        if self._model.device.type == "cpu":
+            self._token_budget = CPU_TOKENS
 
     def order(self, sentences: Sequence[str]) -> Indices:
         """Return the indices of sentences by their number of tokens: those of one length are read together."""
@@ -143,7 +149,8 @@ class Reader:
 
     def note_unread(self, sentences: Sequence[str]) -> None:
         """Count sentences whose end is not read; see :mod:`samesense.execution.unread`."""
-        unread, distinct = Unread(), list(dict.fromkeys(sentences))
+        unread = Unread()
+        distinct = list(dict.fromkeys(sentences))
         unread.see(distinct)
         unread.longest = self.longest
         for text, length in zip(distinct, self.lengths(distinct), strict=True):
@@ -180,7 +187,8 @@ class Reader:
 
         A token may be a part of a word, such as ``Gu`` of ``Guitar``.
         """
-        tokenizer, ids = self.generator.tokenizer, torch.tensor([self.prompt_ids(sentence)], device=self._model.device)
+        tokenizer = self.generator.tokenizer
+        ids = torch.tensor([self.prompt_ids(sentence)], device=self._model.device)
         cache = self._model(input_ids=ids, use_cache=True, logits_to_keep=1).past_key_values
         cache.batch_repeat_interleave(len(tokens))
         rows = torch.from_numpy(tokens).to(self._model.device)[:, None]
@@ -198,7 +206,8 @@ class Reader:
 
     def prompt_ids(self, sentence: str) -> list[int]:
         """Return the tokens of a sentence in the prompt, the end of a long sentence left out."""
-        tokenizer, text = self.generator.tokenizer, sentence.strip()
+        tokenizer = self.generator.tokenizer
+        text = sentence.strip()
         ids = self.generator.ids(text, inside=False)
         if len(ids) >= self.longest:
             text = tokenizer.decode(ids[: self.longest])
@@ -207,7 +216,8 @@ class Reader:
 
     def _longest(self) -> int:
         """Return the tokens of a sentence that are read, so that prompt and word fit in the model's positions."""
-        longest, positions = self.generator.max_tokens, self.generator.positions
+        longest = self.generator.max_tokens
+        positions = self.generator.positions
         if positions is None:
             return longest
         prompt = self.generator.tokenizer(self._before + self._behind, add_special_tokens=False)["input_ids"]

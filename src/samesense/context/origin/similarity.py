@@ -97,7 +97,10 @@ def vector(fits: Floats, normalisation: Normalisation) -> Floats:
         ``centred`` takes the mean of the vector off, which makes the cosine Pearson's correlation; ``both`` does so
         with standardised fits.
     """
-    return fits - fits.mean() if normalisation in ("centred", "both") else fits
+    if normalisation not in ("centred", "both"):
+        return fits
+    centred: Floats = fits - fits.mean()
+    return centred
 
 
 def contributions(first: Floats, second: Floats, pair: tuple[str, str]) -> Floats:

@@ -80,6 +80,7 @@ class Terms:
             terms[0] = self._discriminative(cells)
         if self.kinds:
             keys = cell_keys(content_keys(cells.sentences)[cells.rows], window_keys(cells.windows)[cells.columns])
+            # By window, so that the cells of a context are computed together.
             order = np.argsort(cells.columns, kind="stable")
             for start in range(0, len(order), BLOCK_CELLS):
                 members = order[start : start + BLOCK_CELLS]
@@ -96,8 +97,10 @@ class Terms:
             usual = self.discriminator.scores(self.discriminator.encoder.encode(reference), ids)
             means[0] = usual.mean(axis=0)
             deviations[0] = usual.std(axis=0)
+        if not self.kinds:
+            return Statistics(means, deviations)
         population = content_keys([json.dumps(list(reference))])
-        for start in range(0, len(windows) if self.kinds else 0, BLOCK_WINDOWS):
+        for start in range(0, len(windows), BLOCK_WINDOWS):
             block = windows[start : start + BLOCK_WINDOWS]
             span = slice(start, start + len(block))
             keys = cell_keys(np.repeat(population, len(block), axis=0), window_keys(block))
@@ -119,6 +122,7 @@ class Terms:
         if not pools:
             return []
         union = np.unique(np.concatenate(pools))
+        # Worth it where half of the cells of the union are asked for.
         if len(union) * len(pools) > 2 * sum(len(pool) for pool in pools):
             return [self._fits(vector, pool) for vector, pool in zip(vectors, pools, strict=True)]
         fits = self.discriminator.scores(vectors, union)

@@ -129,7 +129,8 @@ def explain_words(reader: Reader, parts: Parts, pair: Pair, score: float, top: i
             cost = _cost(words, float(first @ first + second @ second) / max(weights[WORDS], np.finfo(float).tiny))
             side = only_first if strengths[0] > 0 else only_second
             side.append(WordShare(word=word, first=strengths[0], second=strengths[1], share=cost))
-    own, state = cosines.get(OWN, 0.0), cosines.get(STATE, 0.0)
+    own = cosines.get(OWN, 0.0)
+    state = cosines.get(STATE, 0.0)
     return WordExplanation(
         sentences=pair,
         score=score,
@@ -199,4 +200,6 @@ def stem(word: str) -> str:
 def _undoubled(word: str) -> str:
     """Return a stem with one letter at its end where an ending doubled it, as in running."""
     is_doubled = len(word) > LEAST_STEM and word[-1] == word[-2] and word[-1] not in "lsz"
-    return word[:-1] if is_doubled else word
+    if is_doubled:
+        return word[:-1]
+    return word

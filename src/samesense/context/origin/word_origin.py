@@ -54,7 +54,9 @@ class WordOrigin:
     def __init__(
         self, corpus: Corpus, reader: Reader, parts: Parts, *, folder: Path | None = None, reference: str = ""
     ) -> None:
-        self.corpus, self.reader, self.parts = corpus, reader, parts
+        self.corpus = corpus
+        self.reader = reader
+        self.parts = parts
         self._reference = reference
         self._dimensions = _dimensions(parts)
         self._cache = CellCache(folder, self.identity, self._dimensions)
@@ -90,7 +92,8 @@ class WordOrigin:
     @property
     def protocol(self) -> str:
         """Everything that changes a score, in words."""
-        weights, words = self.parts.weights, self.parts.words
+        weights = self.parts.weights
+        words = self.parts.words
         shares = ", ".join(f"{name} {weights[name]:g}" for name in (OWN, STATE, WORDS) if weights[name])
         return (
             f"Origin by next words: cosine of hidden states of layer {self.reader.own_layer}, the state of layer "

@@ -41,7 +41,9 @@ _POSTING = np.dtype([("key", np.uint64), ("chunk", np.int32), ("count", np.float
 FORMAT = 2
 """Changes when the same text gets other keys, so that no older index is read with them."""
 
-_FIRST, _SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
+# 2^64 over the golden ratio, and a prime of xxHash: odd constants that make the order of two words count.
+_FIRST = np.uint64(0x9E3779B97F4A7C15)
+_SECOND = np.uint64(0xC2B2AE3D27D4EB4F)
 
 _word_key = lru_cache(maxsize=1 << 18)(key)
 
@@ -89,6 +91,7 @@ class Postings:
         """Return which terms are known, and of the known ones where their postings start and end."""
         rows = np.searchsorted(self._keys, keys)
         hits = np.zeros(len(keys), dtype=np.bool_)
+        # A key beyond the last one has no row to be compared with.
         inside = rows < len(self._keys)
         hits[inside] = self._keys[rows[inside]] == keys[inside]
         rows = rows[hits]
@@ -114,11 +117,13 @@ def build_postings(folder: Path, chunks: int, texts: Callable[[int], Sequence[st
         for start in range(0, chunks, BLOCK_CHUNKS):
             path = beside / f"{start}-{BLOCK_CHUNKS}.npy"
             end = min(chunks, start + BLOCK_CHUNKS)
+            # A build that was killed goes on with the blocks that it left.
             if not path.exists():
                 _write_block(path, start, [texts(chunk) for chunk in range(start, end)], unigrams)
             blocks.append(np.load(path, mmap_mode="r", allow_pickle=False))
             bar.update(end - start)
         _merge(merged, blocks, chunks)
+    # Last, so that a folder with this name is complete.
     merged.rename(folder)
     shutil.rmtree(beside)
 
@@ -133,12 +138,14 @@ def _write_block(path: Path, first: int, chunks: Sequence[Sequence[str]], unigra
         postings["count"] = counts
         blocks.append(postings)
     block = np.concatenate(blocks)
+    # By key and, as the sort is stable, by chunk.
     write_array(path, block[np.argsort(block["key"], kind="stable")])
 
 
 def _merge(folder: Path, blocks: Sequence[npt.NDArray[Any]], chunks: int) -> None:
     total = sum(map(len, blocks))
     ranges = 1 + total // RANGE_POSTINGS
+    # Keys are hashes, so that ranges of equal width have about equally many postings.
     edges = np.array([(1 << 64) * index // ranges for index in range(1, ranges)], dtype=np.uint64)
     cuts = [[0, *np.searchsorted(block["key"], edges), len(block)] for block in blocks]
     squares = np.zeros(chunks)
@@ -169,13 +176,15 @@ def term_keys(text: str, unigrams: bool) -> Keys:
     text_words = words(text)
     single = np.fromiter((_word_key(word) for word in text_words), dtype=np.uint64, count=len(text_words))
     pairs = _mixed(single[:-1] * _FIRST + _mixed(single[1:] ^ _SECOND))
-    return np.concatenate([pairs, single]) if unigrams else pairs
+    if not unigrams:
+        return pairs
+    return np.concatenate([pairs, single])
 
 
 def counted(texts: Iterable[str], unigrams: bool) -> tuple[Keys, npt.NDArray[np.int64]]:
     """Return the distinct terms of some sentences, ascending, and how often each comes; no pair crosses sentences."""
-    keys_by_text = [term_keys(text, unigrams) for text in texts]
-    return np.unique(np.concatenate(keys_by_text) if keys_by_text else np.zeros(0, dtype=np.uint64), return_counts=True)
+    keys = np.concatenate([np.zeros(0, dtype=np.uint64), *(term_keys(text, unigrams) for text in texts)])
+    return np.unique(keys, return_counts=True)
 
 
 def _mixed(keys: Keys) -> Keys:
@@ -190,5 +199,6 @@ def top_k(scores: Floats, most: int) -> Indices:
     scores = scores.round(DECIMALS)
     indices = np.arange(len(scores))
     if most < len(scores):
+        # All that tie with the last one stay, so that the index decides and not the partition.
         indices = np.flatnonzero(scores >= np.partition(scores, -most)[-most])
     return indices[np.argsort(-scores[indices], kind="stable")][:most]

@@ -92,6 +92,7 @@ class Tfidf:
         length = np.sqrt(weights @ weights)
         read = self._rarest(frequencies)
         chunk_ids, values = self._postings.read(starts[read], ends[read])
+        # Postings hold counts: a term's weight in the chunk has its inverse frequency as a factor too.
         values *= np.repeat(weights[read] * inverse[read], frequencies[read])
         ids, groups = np.unique(chunk_ids, return_inverse=True)
         cosines = np.bincount(groups, values, minlength=len(ids)) / (self._postings.norms[ids] * length)

@@ -36,6 +36,7 @@ def merge_adapters(model: nn.Module) -> None:
 
 
 def _merge(trunk: Any) -> None:
+    # Of an extra: only models with adapters need peft.
     from peft.tuners.lora import LoraLayer
 
     lora_layers = [(name, layer) for name, layer in trunk.named_modules() if isinstance(layer, LoraLayer)]

@@ -128,7 +128,8 @@ def build_named(
     A bare transformer in a template gets the pooling ``lasttoken``, unless another one is named.
     """
     base, named_pooling, template = split_options(name)
-    prompt = prompt if template is None else template
+    if template is not None:
+        prompt = template
     pooling = pooling or named_pooling
     if pooling is None and is_template(prompt) and is_bare(base):
         pooling = TEMPLATE_POOLING

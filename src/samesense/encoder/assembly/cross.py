@@ -85,13 +85,17 @@ def load_cross_encoder(source: str, *, device: str | None = None) -> CrossEncode
 def describe_cross(model: CrossEncoder, precision: Precision) -> str:
     """Return, in words, everything about a cross-encoder that changes its scores."""
     activation = type(model.activation_fn).__name__
-    output = "the logit" if activation == "Identity" else f"{activation.lower()} of the logit"
+    output = "the logit"
+    if activation != "Identity":
+        output = f"{activation.lower()} of the logit"
     arithmetic = inference_precision(precision, torch.device(model.device))
     description = (
         f"cross-encoder, {output}, texts in the order given, {arithmetic}, at most {model.max_seq_length} tokens"
     )
     prompt = default_prompt(model)
-    return f"{description}, prompt {prompt!r}" if prompt else description
+    if not prompt:
+        return description
+    return f"{description}, prompt {prompt!r}"
 
 
 def as_scores(model: CrossEncoder, *, precision: Precision = "float32") -> Score:
@@ -169,4 +173,6 @@ def _read_config(source: str, name: str, schema: type[Schema]) -> Schema | None:
             path = load_file_path(source, name)
     except (OSError, ValueError):
         return None
-    return None if path is None else read_model_file(Path(path), schema)
+    if path is None:
+        return None
+    return read_model_file(Path(path), schema)

@@ -82,4 +82,6 @@ def _embedding_rows(trunk: Transformer) -> float:
     except NotImplementedError:
         return float("inf")
     count = getattr(table, "num_embeddings", None)
-    return count if isinstance(count, int) else float("inf")
+    if isinstance(count, int):
+        return count
+    return float("inf")

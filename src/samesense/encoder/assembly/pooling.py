@@ -72,12 +72,19 @@ def describe_pooling(model: nn.Module) -> str:
     match = layer_pooling(model)
     if match is not None:
         pooling, first = match
-        return pooling if first == "layer" else f"{pooling} (first = embeddings)"
+        if first == "layer":
+            return pooling
+        return f"{pooling} (first = embeddings)"
     name = "unknown"
     for module in model.modules():
         if isinstance(module, Pooling):
-            name = module.pooling_mode if isinstance(module.pooling_mode, str) else "+".join(module.pooling_mode)
+            if isinstance(module.pooling_mode, str):
+                name = module.pooling_mode
+            else:
+                name = "+".join(module.pooling_mode)
         if isinstance(module, StaticEmbedding):
             name = "static mean"
     weighs = any(isinstance(module, WeightedLayerPooling) for module in model.modules())
-    return f"{name} of weighted layers" if weighs else name
+    if not weighs:
+        return name
+    return f"{name} of weighted layers"

@@ -20,7 +20,8 @@ from tokenizers.processors import TemplateProcessing
 from samesense.encoder.names import PLACE
 from samesense.errors import ConfigError, ModelError
 
-_BEFORE, _BEHIND = "[before]", "[behind]"
+_BEFORE = "[before]"
+_BEHIND = "[behind]"
 
 
 def set_template(model: SentenceTransformer | CrossEncoder, template: str) -> Any:
@@ -56,7 +57,10 @@ def set_template(model: SentenceTransformer | CrossEncoder, template: str) -> An
 
 
 def _ids(tokenizer: Any, text: str) -> list[int]:
-    ids: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"] if text else []
+    if text:
+        ids: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"]
+    else:
+        ids = []
     return ids
 
 

@@ -36,4 +36,6 @@ def unknown_share(model: SentenceTransformer, texts: Sequence[str]) -> float:
     tokens = [
         token for text in texts for token in tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
     ]
-    return tokens.count(unknown) / len(tokens) if tokens else 0.0
+    if not tokens:
+        return 0.0
+    return tokens.count(unknown) / len(tokens)

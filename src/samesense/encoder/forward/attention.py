@@ -124,7 +124,9 @@ def _attend(
     probabilities = scores.softmax(dim=-1)
     weights = probabilities.to(value.dtype)  # saved for the backward, which applies the mask again
     mask = keep_mask(probabilities.shape, dropped) if dropped else None
-    dropped_weights = weights if mask is None else (probabilities * factors(mask, probabilities.dtype)).to(value.dtype)
+    dropped_weights = weights
+    if mask is not None:
+        dropped_weights = (probabilities * factors(mask, probabilities.dtype)).to(value.dtype)
     return _product(dropped_weights, value, scale_of(dropped)), weights, mask
 
 
@@ -204,9 +206,9 @@ class _Padded(torch.autograd.Function):
         ctx: Any, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, dropped: int, scale: float
     ) -> Tensor:
         inputs = [tensor.flatten(0, 1) for tensor in (query, key, value)]
-        bias = (
-            None if attention_mask is None else _mask_bias(attention_mask).expand(len(query), *attention_mask.shape[1:])
-        )
+        bias = None
+        if attention_mask is not None:
+            bias = _mask_bias(attention_mask).expand(len(query), *attention_mask.shape[1:])
         output, weights, dropout_mask = _attend(inputs, bias, dropped, scale)
         ctx.save_for_backward(*inputs, weights, dropout_mask)
         ctx.settings = (dropped, scale)
@@ -237,15 +239,14 @@ def packed_attention(
     The output of tokens behind the last text is zero. Without ``packing`` the rows are padded texts; they use the
     attention of transformers, except that dropout on a CPU uses :class:`_Padded`.
     """
-    scale = query.shape[-1] ** -0.5 if scaling is None else scaling
+    scale = scaling
+    if scale is None:
+        scale = query.shape[-1] ** -0.5
     dropped = round(dropout * LEVELS)
+    has_bias = options.get("position_bias") is not None
     if packing is None:
-        # on a CPU torch's fused attention is slow with dropout
-        if (
-            dropout
-            and options.get("position_bias") is None
-            and _is_plain(module, query, key, attention_mask, is_causal)
-        ):
+        # On a CPU torch's fused attention is slow with dropout.
+        if dropout and not has_bias and _is_plain(module, query, key, attention_mask, is_causal):
             inputs = _repeat_heads(*_cast_for_autocast(query, key, value))
             padded: Tensor = _Padded.apply(*inputs, attention_mask, dropped, scale)  # type: ignore[no-untyped-call]
             return padded.transpose(1, 2).contiguous(), None
@@ -253,11 +254,13 @@ def packed_attention(
             module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, is_causal=is_causal, **options
         )
         return output
-    if options.get("sliding_window") is not None or options.get("position_bias") is not None:
+    if options.get("sliding_window") is not None or has_bias:
         raise NotImplementedError("packed texts take no windows and no biases of attention")
-    causal = bool(getattr(module, "is_causal", True) if is_causal is None else is_causal)
+    causal = _is_causal(module, is_causal)
     # groups are sorted by descending length, so the long ones come first
-    long_groups = [] if dropout else [group for group in packing if group.width > SHORT]
+    long_groups = []
+    if not dropout:
+        long_groups = [group for group in packing if group.width > SHORT]
     columns = [tensor[0].transpose(0, 1) for tensor in _cast_for_autocast(query, key, value)]
     short_groups = packing[len(long_groups) :]
     settings = (causal, dropped, scale)
@@ -284,8 +287,15 @@ def _is_plain(module: nn.Module, query: Tensor, key: Tensor, mask: Tensor | None
     if query.device.type != "cpu" or len(query) != len(key):
         return False
     if mask is None:
-        return not (getattr(module, "is_causal", True) if is_causal is None else is_causal)
+        return not _is_causal(module, is_causal)
     return mask.dtype == torch.bool
+
+
+def _is_causal(module: nn.Module, is_causal: bool | None) -> bool:
+    """Return whether a token attends to earlier ones alone; modules that do not say so do, as in transformers."""
+    if is_causal is None:
+        return bool(getattr(module, "is_causal", True))
+    return bool(is_causal)
 
 
 def _repeat_heads(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -308,7 +318,10 @@ def _attend_fused(group: Group, query: Tensor, key: Tensor, value: Tensor, scale
         )
         padded.append(padded_tokens.transpose(1, 2).contiguous())  # makes products faster
     # padding follows each text, so a causal mask already hides it
-    mask = None if causal or group.bias(causal) is None else group.mask.view(group.rows, 1, 1, group.width)
+    if causal or group.bias(causal) is None:
+        mask = None
+    else:
+        mask = group.mask.view(group.rows, 1, 1, group.width)
     attended = F.scaled_dot_product_attention(
         padded[0], padded[1], padded[2], attn_mask=mask, is_causal=causal, scale=scale
     )

@@ -54,7 +54,9 @@ def tokenize_texts(
 
 
 def _as(task: TaskName | None) -> dict[str, Any]:
-    return {} if task is None else {"task": task}
+    if task is None:
+        return {}
+    return {"task": task}
 
 
 def embed_columns(
@@ -75,26 +77,24 @@ def embed_columns(
     """
     merged = _merge(columns)
     if merged is None:
-        return [
-            forward(model, c) if mini_batch_num_tokens is None else embed_with_cached_gradients(model, [c])
-            for c in columns
-        ]
+        if mini_batch_num_tokens is None:
+            return [forward(model, column) for column in columns]
+        return [embed_with_cached_gradients(model, [column]) for column in columns]
     mask = merged["attention_mask"]
     packed = takes_packed_texts(model)
     if chunk_cost is None:
-        if mask.device.type != "cpu":
-            chunk_cost = mask.numel()  # never worth a cut
-        elif packed:
-            chunk_cost = GROUP_COST
-        else:
-            chunk_cost = CHUNK_COST
+        chunk_cost = _chunk_cost(mask, packed=packed)
     lengths = mask.sum(dim=1)
     order = lengths.argsort(descending=True)
     sorted_lengths = lengths[order].tolist()
     chunks = plan_chunks(sorted_lengths, chunk_cost)
-    tokens_held = sum(sorted_lengths) if packed else sum((end - start) * sorted_lengths[start] for start, end in chunks)
-    replay = mini_batch_num_tokens is not None and tokens_held > mini_batch_num_tokens
+    if packed:
+        tokens_held = sum(sorted_lengths)
+    else:
+        tokens_held = sum((end - start) * sorted_lengths[start] for start, end in chunks)
+    replay = False
     if mini_batch_num_tokens is not None:
+        replay = tokens_held > mini_batch_num_tokens
         chunks = [
             (first + start, first + end)
             for first, last in chunks
@@ -104,14 +104,26 @@ def embed_columns(
         batches = _packed(model, merged, order, chunks, replay)
     else:
         batches = [_trimmed(merged, order[start:end], sorted_lengths[start]) for start, end in chunks]
-    embedded = (
-        embed_with_cached_gradients(model, batches)
-        if replay
-        else torch.cat([forward(model, batch) for batch in batches])
-    )
+    embedded = _embed_batches(model, batches, replay=replay)
     embeddings = embedded[order.argsort()]  # back to the order of the rows
     sizes = [column["attention_mask"].shape[0] for column in columns]
     return list(embeddings.split(sizes))  # type: ignore[no-untyped-call]
+
+
+def _chunk_cost(mask: Tensor, *, packed: bool) -> int:
+    """Return how many tokens of padding one more forward must save."""
+    if mask.device.type != "cpu":
+        return mask.numel()  # never worth a cut
+    if packed:
+        return GROUP_COST
+    return CHUNK_COST
+
+
+def _embed_batches(model: nn.Module, batches: list[Features], *, replay: bool) -> Tensor:
+    """Return the embeddings of all batches, one after the other; a replay holds the activations of one at a time."""
+    if replay:
+        return embed_with_cached_gradients(model, batches)
+    return torch.cat([forward(model, batch) for batch in batches])
 
 
 def _packed(
@@ -127,11 +139,8 @@ def _packed(
 def plan_chunks(lengths: Sequence[int], chunk_cost: int) -> list[tuple[int, int]]:
     """Return the contiguous chunks of least total cost, for rows sorted by descending length."""
     n = len(lengths)
-    boundaries = [
-        0,
-        *(i for i in range(1, n) if lengths[i] != lengths[i - 1]),
-        n,
-    ]  # a cut between equal lengths saves nothing
+    # a cut between equal lengths saves nothing
+    boundaries = [0, *(i for i in range(1, n) if lengths[i] != lengths[i - 1]), n]
     # dynamic programming: for each end, the least cost so far and the start of the last chunk
     best = {0: (0, 0)}
     for count, end in enumerate(boundaries[1:], 1):

@@ -29,7 +29,10 @@ Features = dict[str, Any]
 def forward(model: nn.Module, features: Features) -> Tensor:
     """Return the embeddings of one batch, ``(rows, dim)``; a cross-encoder's logits count as one dimension."""
     answer = model(dict(features))
-    embeddings: Tensor = answer["sentence_embedding"] if "sentence_embedding" in answer else answer["scores"]
+    if "sentence_embedding" in answer:
+        embeddings: Tensor = answer["sentence_embedding"]
+    else:
+        embeddings = answer["scores"]
     return embeddings.view(len(embeddings), -1)
 
 
@@ -45,11 +48,9 @@ def embed_with_cached_gradients(model: nn.Module, batches: Sequence[Features]) -
         return torch.cat([forward(model, batch) for batch in batches])
     if isinstance(model, DistributedDataParallel):
         first = forward(model, batches[0])  # through DDP's own forward
-        return (
-            first
-            if len(batches) == 1
-            else torch.cat([first, _replay(model.module, batches[1:], _used_parameters(first))])
-        )
+        if len(batches) == 1:
+            return first
+        return torch.cat([first, _replay(model.module, batches[1:], _used_parameters(first))])
     return _replay(model, batches, None)
 
 

@@ -97,7 +97,9 @@ def _drop_rounding_tokens(trunk: nn.Module, inputs: tuple[Features, ...], output
     def cut(value: Any) -> Any:
         if isinstance(value, list | tuple):
             return type(value)(map(cut, value))
-        return value[:, :total] if isinstance(value, Tensor) and value.shape[:2] == (1, filled) else value
+        if isinstance(value, Tensor) and value.shape[:2] == (1, filled):
+            return value[:, :total]
+        return value
 
     return {key: cut(value) for key, value in output.items()}
 
@@ -107,7 +109,9 @@ def _norm_in_float32(norm: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...
 
     Over 2,600 tokens those gradients were off by 20 to 50 % (all-MiniLM-L6-v2, the last layer).
     """
-    return (in_float32(inputs[0]), *inputs[1:]) if torch.is_autocast_enabled("cpu") else None
+    if not torch.is_autocast_enabled("cpu"):
+        return None
+    return (in_float32(inputs[0]), *inputs[1:])
 
 
 def _output_in_autocast(norm: nn.Module, inputs: tuple[Any, ...], output: Tensor) -> Tensor | None:
@@ -115,7 +119,9 @@ def _output_in_autocast(norm: nn.Module, inputs: tuple[Any, ...], output: Tensor
 
     On a CPU torch leaves additions and layer norms in float32, so that input and output of each product are converted.
     """
-    return output.to(torch.get_autocast_dtype("cpu")) if torch.is_autocast_enabled("cpu") else None
+    if not torch.is_autocast_enabled("cpu"):
+        return None
+    return output.to(torch.get_autocast_dtype("cpu"))
 
 
 def _hook_norms(model: nn.Module) -> list[RemovableHandle]:
@@ -140,8 +146,12 @@ def takes_packed_texts(model: nn.Module) -> bool:
 
 
 def _trunk(model: nn.Module) -> Transformer | None:
-    first = model[0] if isinstance(model, SentenceTransformer | CrossEncoder) and len(model) else None
-    return first if isinstance(first, Transformer) else None
+    first = None
+    if isinstance(model, SentenceTransformer | CrossEncoder) and len(model):
+        first = model[0]
+    if isinstance(first, Transformer):
+        return first
+    return None
 
 
 def first_position(model: nn.Module) -> int:

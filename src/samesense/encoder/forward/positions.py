@@ -51,4 +51,7 @@ def _positions(trunk: Transformer, *, pairs: bool) -> int:
     if limit is not None:
         return limit
     stated = getattr(trunk.model.config, "max_position_embeddings", None)
-    return stated if isinstance(stated, int) and stated > 0 else UNLIMITED  # XLNet states -1
+    # XLNet's configuration states -1, which is no limit.
+    if isinstance(stated, int) and stated > 0:
+        return stated
+    return UNLIMITED

@@ -40,7 +40,9 @@ def has_bfloat16(device: torch.device) -> bool:
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     if device.type != "cpu":
         return False
-    capabilities = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
+    if not hasattr(torch.cpu, "get_capabilities"):  # older versions of torch
+        return False
+    capabilities = torch.cpu.get_capabilities()
     return bool(capabilities.get("amx_bf16") or capabilities.get("avx512_bf16"))
 
 
@@ -49,7 +51,9 @@ def inference_precision(precision: Precision, device: torch.device) -> Literal["
     if precision != "auto":
         _warn_if_slow(precision, device)
         return precision
-    return "bfloat16" if has_bfloat16(device) else "float32"
+    if has_bfloat16(device):
+        return "bfloat16"
+    return "float32"
 
 
 @cache  # once a process

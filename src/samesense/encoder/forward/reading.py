@@ -55,7 +55,9 @@ def _fast(tokenizer: Any, longest: int | None, prompt: str) -> Reading:
     )
 
     def encodings(texts: list[str]) -> Any:
-        return tokenizer([prompt + text for text in texts], verbose=False).encodings if texts else []
+        if texts:
+            return tokenizer([prompt + text for text in texts], verbose=False).encodings
+        return []
 
     def spans(text: str) -> list[Span]:
         read = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
@@ -76,7 +78,10 @@ def _slow(tokenizer: Any, longest: int | None, prompt: str) -> Reading:
     added = set(tokenizer.all_special_ids) - {unknown}
 
     def encoded(texts: list[str]) -> list[list[int]]:
-        ids: list[list[int]] = tokenizer([prompt + text for text in texts], verbose=False)["input_ids"] if texts else []
+        if texts:
+            ids: list[list[int]] = tokenizer([prompt + text for text in texts], verbose=False)["input_ids"]
+        else:
+            ids = []
         return ids
 
     def pieces(text: str, ids: list[int]) -> Pieces:
@@ -110,7 +115,10 @@ class UnreadWatch:
         self._added = self._reading.lengths([""])[0]  # number of special tokens
         tokenizer = getattr(input_of(model, task), "tokenizer", None)
         bare = isinstance(tokenizer, Tokenizer)
-        self._unknown = unknown_id(tokenizer) if bare else getattr(tokenizer, "unk_token_id", None)
+        if bare:
+            self._unknown = unknown_id(tokenizer)
+        else:
+            self._unknown = getattr(tokenizer, "unk_token_id", None)
         self.unread.longest = self._reading.longest or 0
 
     def read(self, texts: Sequence[str]) -> None:
@@ -125,7 +133,10 @@ class UnreadWatch:
             return
         lengths, unknown_counts = counts
         longest = self._reading.longest
-        is_full = lengths >= longest if longest is not None else torch.zeros_like(lengths, dtype=torch.bool)
+        if longest is not None:
+            is_full = lengths >= longest
+        else:
+            is_full = torch.zeros_like(lengths, dtype=torch.bool)
         known_tokens = lengths - unknown_counts - self._added
         # a known token may be a single space, so up to two of them prove nothing
         maybe_unknown = (known_tokens <= 0) | ((unknown_counts > 0) & (known_tokens <= 2))
@@ -147,7 +158,10 @@ def _counts(features: Features, unknown: int | None) -> tuple[Tensor, Tensor] | 
     mask = features.get("attention_mask")
     if ids is None:
         return None
-    is_unknown = ids == unknown if unknown is not None else torch.zeros_like(ids, dtype=torch.bool)
+    if unknown is not None:
+        is_unknown = ids == unknown
+    else:
+        is_unknown = torch.zeros_like(ids, dtype=torch.bool)
     if mask is not None and mask.shape == ids.shape:  # padded rows
         return mask.sum(dim=1), (is_unknown & mask.bool()).sum(dim=1)
     if "offsets" not in features:

@@ -29,7 +29,9 @@ def has_routes(model: SentenceTransformer | CrossEncoder) -> bool:
 
 def default_prompt(model: SentenceTransformer | CrossEncoder) -> str:
     """Return the text of a model's default prompt; empty for none."""
-    return (model.prompts.get(model.default_prompt_name) or "") if model.default_prompt_name else ""
+    if not model.default_prompt_name:
+        return ""
+    return model.prompts.get(model.default_prompt_name) or ""
 
 
 def prompt_of(model: SentenceTransformer | CrossEncoder, task: TaskName | None) -> str:
@@ -96,9 +98,15 @@ def input_of(model: SentenceTransformer | CrossEncoder, task: TaskName | None) -
 def longest_of(model: SentenceTransformer | CrossEncoder, task: TaskName | None) -> int | None:
     """Return the maximum length in tokens for texts of a task; ``None`` for no limit."""
     module = input_of(model, task)
-    task_length = getattr(module, f"{task}_length", None) if task is not None else None
-    longest = task_length if isinstance(task_length, int) else getattr(module, "max_seq_length", None)
-    return longest if isinstance(longest, int) else None
+    task_length = None
+    if task is not None:
+        task_length = getattr(module, f"{task}_length", None)
+    longest = task_length
+    if not isinstance(task_length, int):
+        longest = getattr(module, "max_seq_length", None)
+    if isinstance(longest, int):
+        return longest
+    return None
 
 
 def refuse_routes(model: SentenceTransformer, purpose: str) -> None:

@@ -52,7 +52,10 @@ def leave_out_sink(model: SentenceTransformer) -> bool:
     if not is_causal(model):
         return False
     tokenizer = trunk.tokenizer
-    candidates = [END_OF_TEXT] if END_OF_TEXT in tokenizer.get_vocab() else [tokenizer.bos_token, tokenizer.eos_token]
+    if END_OF_TEXT in tokenizer.get_vocab():
+        candidates = [END_OF_TEXT]
+    else:
+        candidates = [tokenizer.bos_token, tokenizer.eos_token]
     token = next((token for token in candidates if token), None)
     if token is None:
         raise ModelError("A text begins with a mark, and this model's tokenizer has neither bos nor eos token.")

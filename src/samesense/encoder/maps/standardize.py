@@ -60,4 +60,6 @@ def _spread(texts: Sequence[str], count: int) -> list[str]:
 def _cone(rows: Embeddings) -> float:
     """Return the mean cosine of pairs of rows; 0 if fewer than two rows are non-zero."""
     nonzero = rows[np.any(rows != 0, axis=1)]
-    return anisotropy(nonzero) if len(nonzero) > 1 else 0.0
+    if len(nonzero) > 1:
+        return anisotropy(nonzero)
+    return 0.0

@@ -45,7 +45,9 @@ class Whitening(Shown):
 
     def __str__(self) -> str:
         inputs, outputs = self.matrix.shape
-        empty = f"; {self.empty} directions had no variance" if self.empty else ""
+        empty = ""
+        if self.empty:
+            empty = f"; {self.empty} directions had no variance"
         return f"whitening from {inputs} to {outputs} dimensions, fitted on {self.n:,} texts{empty}"
 
     @classmethod
@@ -135,6 +137,7 @@ def append_whitening(model: SentenceTransformer, whitening: Whitening) -> Senten
     the model ends in a normalisation, another one is appended. ModelError if the model's embeddings have another width
     than those of the fit.
     """
+    # Fitting is in NumPy; only a map that is put behind a model needs torch.
     import torch
     from sentence_transformers.base.modules import Dense
     from sentence_transformers.sentence_transformer.modules import Normalize

@@ -113,7 +113,8 @@ def set_rights(folder: Path, license: str | None, language: Sequence[str]) -> No
     for key, (name, value_text) in zip(RIGHTS, _rights_rows(stated), strict=True):
         if key in stated:
             row = re.search(rf"^\| {name} \| .* \|$", text, flags=re.MULTILINE)
-            text = text if row is None else text.replace(row[0], f"| {name} | {value_text} |", 1)
+            if row is not None:
+                text = text.replace(row[0], f"| {name} | {value_text} |", 1)
     write_text(folder / FILE, text)
 
 
@@ -121,7 +122,9 @@ def name_on_hub(folder: Path, name: str) -> None:
     """Replace the model's name in a card's examples by its name on the hub."""
     text = (folder / FILE).read_text(encoding="utf-8")
     match = _EXAMPLE_MODEL.search(text)
-    write_text(folder / FILE, text.replace(f'"{match[1]}"', f'"{name}"') if match else text)
+    if match:
+        text = text.replace(f'"{match[1]}"', f'"{name}"')
+    write_text(folder / FILE, text)
 
 
 def has_licence(folder: Path) -> bool:
@@ -138,7 +141,9 @@ def _requested_rights(license: str | None, language: Sequence[str]) -> dict[str,
 def _rights_rows(stated: Mapping[str, Any]) -> list[list[str]]:
     """Return the table rows for licence and language."""
     language = stated.get("language")
-    listed = ", ".join(language) if isinstance(language, list) else language
+    listed = language
+    if isinstance(language, list):
+        listed = ", ".join(language)
     return [["licence", plain(str(stated.get("license") or UNKNOWN))], ["language", plain(str(listed or UNKNOWN))]]
 
 
@@ -148,12 +153,16 @@ def _base_metadata(base: str) -> dict[str, Any]:
         folder = local_folder(base)
     except (ModelError, OSError, ValueError, RuntimeError):  # also for a name that is not a valid path
         return {}
-    return {} if folder is None else _metadata(folder)
+    if folder is None:
+        return {}
+    return _metadata(folder)
 
 
 def _metadata(folder: Path) -> dict[str, Any]:
     try:
-        metadata = metadata_load(folder / FILE) if (folder / FILE).is_file() else None
+        metadata = None
+        if (folder / FILE).is_file():
+            metadata = metadata_load(folder / FILE)
     except ValueError:  # the front matter is not a mapping
         return {}
     return metadata or {}
@@ -189,7 +198,9 @@ def _front_matter(card: Card, stated: Mapping[str, Any]) -> str:
 def _pipeline(card: Card) -> str:
     if card.pairs:
         return "text-ranking"
-    return "feature-extraction" if card.pretrained else "sentence-similarity"
+    if card.pretrained:
+        return "feature-extraction"
+    return "sentence-similarity"
 
 
 def _eval_result(row: Result) -> EvalResult:
@@ -246,7 +257,10 @@ def _use(card: Card) -> str:
     kind, call = ("CrossEncoder", "predict") if card.pairs else ("SentenceTransformer", "encode")
     first = "The train leaves at noon."
     second = "At twelve there is a train."
-    texts = f'[("{first}", "{second}")]' if card.pairs else f'["{first}", "{second}"]'
+    if card.pairs:
+        texts = f'[("{first}", "{second}")]'
+    else:
+        texts = f'["{first}", "{second}"]'
     return (
         f'```python\nfrom sentence_transformers import {kind}\n\nmodel = {kind}("{HERE}")\n'
         f"print(model.{call}({texts}))\n```\n\n"
@@ -276,7 +290,10 @@ def _evaluation(card: Card) -> list[str]:
     lines = []
     for row in rows:
         start = start_rows.get((row.dataset, row.subset, row.metric))
-        interval = "" if row.low is None or row.high is None else f"{100 * row.low:.1f} to {100 * row.high:.1f}"
+        if row.low is None or row.high is None:
+            interval = ""
+        else:
+            interval = f"{100 * row.low:.1f} to {100 * row.high:.1f}"
         start_value = "" if start is None else f"{100 * start.value:.2f}"
         lines.append(
             [plain(row.dataset), plain(row.metric), f"{100 * row.value:.2f}", interval, start_value, f"{row.n:,}"]
@@ -300,7 +317,9 @@ def _settings(card: Card) -> list[str]:
         for name, value in card.settings.items()
         if value not in (None, (), [], {})
     ]
-    return ["## Settings", _table(["setting", "value"], rows)] if rows else []
+    if not rows:
+        return []
+    return ["## Settings", _table(["setting", "value"], rows)]
 
 
 def _without_folders(value: object) -> str:

@@ -88,7 +88,9 @@ def _class_path(module: nn.Module, path: str) -> str:
     """Return the older import path of a class of sentence-transformers; the path of any other class is unchanged."""
     name = type(module).__name__
     library_class = getattr(base_modules, name, None) or getattr(modules_of_encoders, name, None)
-    return f"sentence_transformers.models.{name}" if library_class is type(module) else path
+    if library_class is not type(module):
+        return path
+    return f"sentence_transformers.models.{name}"
 
 
 def _move_into_folder(folder: Path, entries: list[dict[str, Any]], name: str) -> str:
@@ -137,7 +139,10 @@ def _write_transformer(module: Transformer, folder: Path) -> None:
 
 def _write_pooling(pooling: Pooling, path: Path) -> None:
     """Write the older keys of a pooling, unless it concatenates in an order that they cannot express."""
-    modes = [pooling.pooling_mode] if isinstance(pooling.pooling_mode, str) else list(pooling.pooling_mode)
+    if isinstance(pooling.pooling_mode, str):
+        modes = [pooling.pooling_mode]
+    else:
+        modes = list(pooling.pooling_mode)
     if modes != [mode for mode in POOLING_FLAGS if mode in modes]:
         return
     flags = {flag: mode in modes for mode, flag in POOLING_FLAGS.items()}

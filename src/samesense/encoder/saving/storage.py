@@ -132,12 +132,16 @@ def _content(model: SentenceTransformer) -> Iterator[bytes | memoryview]:
 
 def _tokenizers(model: SentenceTransformer) -> list[Any]:
     """Return the tokenizer of a model, or of each of its routes."""
-    return [input_of(model, task).tokenizer for task in PROMPTS] if has_routes(model) else [model.tokenizer]
+    if has_routes(model):
+        return [input_of(model, task).tokenizer for task in PROMPTS]
+    return [model.tokenizer]
 
 
 def _settings(module: Any) -> list[Any]:
     """Return the configuration of a module and of its transformer, if it has one."""
-    config_dict = module.get_config_dict() if hasattr(module, "get_config_dict") else None
+    config_dict = None
+    if hasattr(module, "get_config_dict"):
+        config_dict = module.get_config_dict()
     config: Any = getattr(getattr(module, "model", None), "config", None)
     config_values = config.to_dict() if hasattr(config, "to_dict") else {}
     # where a model was loaded from, and by which version, does not change its vectors

@@ -167,11 +167,16 @@ class WordVectors:
         if not np.isfinite(self._mean).all():
             bad = next(row for row in range(len(words)) if not np.isfinite(vectors[row]).all())
             raise ModelError(f"The vector of {words[bad]!r}, row {bad + 1}, holds a NaN or an infinity.")
-        weighted = f"SIF weights (a = {SIF_A}, Zipf's law)" if sif else "equal weights"
+        weighted = "equal weights"
+        if sif:
+            weighted = f"SIF weights (a = {SIF_A}, Zipf's law)"
         self.protocol = f"mean of word vectors, {weighted}, a text of no known word gets the mean of all"
         ranks = np.arange(1, len(words) + 1)
         frequencies = 1 / (ranks * (1 / ranks).sum())
-        self._weights = SIF_A / (SIF_A + frequencies) if sif else np.ones(len(words))
+        if sif:
+            self._weights = SIF_A / (SIF_A + frequencies)
+        else:
+            self._weights = np.ones(len(words))
 
     def __call__(self, texts: Sequence[str]) -> Embeddings:
         """Return the averages, float32 ``(texts, dim)``, computed in float64."""
@@ -198,7 +203,9 @@ class WordVectors:
 
     def _lookup(self, word: str) -> int | None:
         row = self._row_of.get(word)
-        return self._row_of.get(word.lower()) if row is None else row
+        if row is not None:
+            return row
+        return self._row_of.get(word.lower())
 
 
 def _pieces_of_words(words: list[tuple[str, int | None]]) -> Pieces:

@@ -42,7 +42,9 @@ class Quantizer:
     @classmethod
     def fit(cls, vectors: VectorType, rows: Embeddings) -> Quantizer:
         """Return the quantizer for vectors like ``rows``, ``(sample, dim)``; only int8 depends on their values."""
-        ranges = np.stack([rows.min(axis=0), rows.max(axis=0)]) if vectors == "int8" else None
+        ranges = None
+        if vectors == "int8":
+            ranges = np.stack([rows.min(axis=0), rows.max(axis=0)])
         return cls(vectors, rows.shape[1], ranges)
 
     def apply(self, rows: Embeddings) -> npt.NDArray[Any]:
@@ -83,7 +85,9 @@ class Quantizer:
         """Return the quantizer from the output of :meth:`to_json`; DataError, naming ``source``, for other content."""
         try:
             record = parse_json(content)
-            ranges = None if record["ranges"] is None else np.array(record["ranges"], dtype=np.float32)
+            ranges = None
+            if record["ranges"] is not None:
+                ranges = np.array(record["ranges"], dtype=np.float32)
             quantizer = cls(record["vectors"], int(record["dim"]), ranges)
             if (ranges is None) == (quantizer.vectors == "int8") or (ranges is not None and ranges.shape[0] != 2):
                 raise ValueError("the ranges do not belong to the type")

@@ -48,11 +48,14 @@ def stored_rows(name: str | Path, quantizer: Quantizer | None = None) -> Embeddi
 
 def rows_of(column: pa.ChunkedArray) -> npt.NDArray[Any]:
     """Return a column of vectors as it is stored, ``(rows, dim)``."""
+    # pyarrow is loaded where vectors are read; importing this module is for their type.
     import pyarrow as pa
 
     combined = column.combine_chunks()
-    width = combined.type.list_size if pa.types.is_fixed_size_list(combined.type) else 0
-    return combined.flatten().to_numpy().reshape(-1, width) if width else np.array(combined.to_pylist())
+    if pa.types.is_fixed_size_list(combined.type) and combined.type.list_size:
+        rows: npt.NDArray[Any] = combined.flatten().to_numpy().reshape(-1, combined.type.list_size)
+        return rows
+    return np.array(combined.to_pylist())
 
 
 def _of_parquet(name: str | Path) -> Embeddings:

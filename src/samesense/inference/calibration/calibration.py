@@ -80,6 +80,7 @@ def fit_isotonic(scores: Scores, labels: Scores, scale: Scale) -> Isotonic:
 
     Source: Zadrozny and Elkan 2002, "Transforming classifier scores into accurate multiclass probability estimates".
     """
+    # Fitting alone needs scikit-learn; a calibration is applied by NumPy.
     from sklearn.isotonic import IsotonicRegression
 
     _check_rise(scores, labels)
@@ -96,6 +97,7 @@ def fit_logistic(scores: Scores, labels: Scores, scale: Scale) -> Logistic:
         and 1, so that the optimum is finite even where scores separate the labels perfectly.
     Differs: labels within the scale are smoothed in proportion; for 0 and 1 the targets are Platt's.
     """
+    # As above: only fitting loads scikit-learn.
     from sklearn.linear_model import LogisticRegression
 
     _check_rise(scores, labels)
@@ -179,7 +181,10 @@ class Calibration:
     def __post_init__(self) -> None:
         low, high = self.scale
         # Computed values may lie beyond an end by a rounding error.
-        ends = self.map(np.array([-np.inf, np.inf])) if isinstance(self.map, Logistic) else np.array(self.map.values)
+        if isinstance(self.map, Logistic):
+            ends = self.map(np.array([-np.inf, np.inf]))
+        else:
+            ends = np.array(self.map.values)
         slack = 1e-9 * (abs(low) + abs(high))
         if ends.min() < low - slack or ends.max() > high + slack:
             raise ValueError("`map` must lead to the `scale`")

@@ -75,6 +75,7 @@ def held_out_values(
 ) -> Scores:
     """Return each score mapped by a map that was fitted on the other folds ``(n,)``."""
     values = np.empty_like(scores)
+    # Chosen on the other folds, so that no threshold is judged by pairs that chose it.
     for fold in np.unique(folds):
         held = folds == fold
         values[held] = fit(scores[~held], labels[~held])(scores[held])
@@ -175,14 +176,18 @@ class CalibrationSettings:
         """The criterion of the default threshold."""
         if self.min_precision:
             return "precision"
-        return "recall" if self.min_recall else self.decide
+        if self.min_recall:
+            return "recall"
+        return self.decide
 
     @property
     def promise(self) -> tuple[Share, float] | None:
         """The metric that must hold on new pairs and its least value; ``None`` if none was requested."""
         if self.min_precision is not None:
             return "precision", self.min_precision
-        return None if self.min_recall is None else ("recall", self.min_recall)
+        if self.min_recall is None:
+            return None
+        return ("recall", self.min_recall)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -218,7 +223,9 @@ class Calibrated(Shown):
         ]
         for name in ("ece", "mae", "brier"):
             if name in errors:
-                before = f"{errors[f'{name}_before']:.4f}" if f"{name}_before" in errors else "undefined"
+                before = "undefined"
+                if f"{name}_before" in errors:
+                    before = f"{errors[f'{name}_before']:.4f}"
                 lines.append(f"{name:<9}{before:>15}{errors[name]:>29.4f}")
         if fitted.yes is None:
             lines.append("no threshold for yes and no: say from which label on a pair counts (`yes`)")
@@ -258,6 +265,7 @@ def calibrate(
             or recall that is asked for cannot be promised.
     """
     settings = settings or CalibrationSettings()
+    # What raises by the labels alone comes before the model runs.
     scale, yes = check_labels(data, settings)
     started = time.perf_counter()
     scores, labels = matching_vectors(model.scores(data.pairs()), data.labels)
@@ -277,6 +285,7 @@ def calibrate(
             f"{data.name}: most pairs hang together by their sentences, so that folds of the cross-validation share "
             "sentences, though no pair: its errors may be too small. Give `data` FILE with pairs of more sentences"
         )
+    # The map that is kept is fitted on all pairs; its errors are those of maps that did not see the pair.
     held_out = held_out_values(fit, scores, labels, folds)
     before = read_as_share(scores, scale)
     errors = value_errors(held_out, labels, graded=data.graded)
@@ -345,6 +354,7 @@ def _decide(data: PairData, scores: Scores, right: Scores, folds: Folds, setting
         thresholds[metric] = promise.threshold
         errors |= {"precision": promise.precision, "recall": promise.recall}
         positives = float(pairs.right.sum())
+        # The counts behind the intervals follow from the precision and recall that the promise found.
         hits = promise.recall * positives
         intervals = quality_intervals(hits, hits / promise.precision, positives)
         if metric == "precision":
@@ -355,6 +365,7 @@ def _decide(data: PairData, scores: Scores, right: Scores, folds: Folds, setting
 def _warn_of_one_side(data: PairData, scores: Scores, right: Scores, target: ThresholdTarget) -> None:
     """Warn where giving all pairs the same answer is better than any threshold that divides them."""
     best = best_threshold(scores, right, target)
+    # Infinite is a threshold below or above every score.
     if np.isfinite(best):
         return
     every = "yes" if best < 0 else "no"

@@ -9,6 +9,7 @@ from pathlib import Path
 from pydantic import RootModel
 
 from samesense.choices import Threshold
+from samesense.encoder.names import DEFAULT, base_of, local_folder, resolve
 from samesense.errors import ConfigError, ModelError
 from samesense.files import write_json
 from samesense.hashes import folder_hash
@@ -36,7 +37,9 @@ class Home:
     @property
     def kept(self) -> Path | None:
         """Where its calibration is kept; ``None`` if none can be."""
-        return self.folder / FILE if self.folder is not None and self.keeps else None
+        if self.folder is not None and self.keeps:
+            return self.folder / FILE
+        return None
 
     @property
     def file(self) -> Path:
@@ -52,7 +55,8 @@ class Home:
         """Return where a calibration is to be written: ``output``, or else its :attr:`file`."""
         if output is None:
             return self.file
-        folder, path = (self.folder or Path()).resolve(), output.expanduser().resolve()
+        folder = (self.folder or Path()).resolve()
+        path = output.expanduser().resolve()
         if self.folder is not None and path.is_relative_to(folder) and _decides(folder, path):
             raise ConfigError(
                 f"A file in the model's folder counts as part of the model, and {output} would make its calibrations "
@@ -67,10 +71,11 @@ class Home:
         """
         if self.folder is None:
             return f"commit {_commit(self.name)}"
-        from samesense.encoder.names import base_of
-
-        folder_digest, base = f"sha256 {folder_hash(self.folder, _deciding(self.folder))}", base_of(self.folder)
-        return folder_digest if base is None else f"{folder_digest} on {home_of(base).fingerprint()}"
+        folder_digest = f"sha256 {folder_hash(self.folder, _deciding(self.folder))}"
+        base = base_of(self.folder)
+        if base is None:
+            return folder_digest
+        return f"{folder_digest} on {home_of(base).fingerprint()}"
 
 
 def home_of(name: str) -> Home:
@@ -90,8 +95,6 @@ def home_of(name: str) -> Home:
             f"A calibration belongs to the files of one model, by which it is told from others; received {name!r}. "
             "Give a model folder, output of train, hub name, default, or origin:FOLDER."
         )
-    from samesense.encoder.names import DEFAULT, resolve
-
     source = Path(resolve(name))
     return Home(name, source if source.is_dir() else None, keeps=name != DEFAULT)
 
@@ -111,8 +114,6 @@ def _decides(folder: Path, path: Path) -> bool:
 
 
 def _commit(name: str) -> str:
-    from samesense.encoder.names import local_folder
-
     folder = local_folder(name)
     if folder is None:
         raise ModelError(f"The model {name!r} is not on this machine yet. Open it once, then calibrate it.")
@@ -150,7 +151,9 @@ def read(home: Home, path: Path | None = None) -> Calibration:
 
 def threshold_of(model: object, threshold: Threshold) -> float:
     """Return a threshold as a number; ConfigError if the calibrated one is asked for and the model has no name."""
-    return calibration_of(model).threshold() if isinstance(threshold, str) else threshold
+    if not isinstance(threshold, str):
+        return threshold
+    return calibration_of(model).threshold()
 
 
 def calibration_of(model: object) -> Calibration:

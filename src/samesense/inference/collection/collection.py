@@ -159,6 +159,7 @@ class Collection:
         """
         self.check_model(model)
         with writing(self.folder) as writer:
+            # Again under the lock: another process may have replaced the collection.
             _check_model(self.folder, writer.about, model)
             return writer.insert(entries, model, upsert, on_progress)
 
@@ -179,7 +180,9 @@ class Collection:
         if bool(requested) == bool(where):
             raise ConfigError("Texts are deleted by ids or by metadata; give one of the two.")
         with writing(self.folder) as writer:
-            return writer.delete_ids(requested) if requested else writer.delete(chosen)
+            if requested:
+                return writer.delete_ids(requested)
+            return writer.delete(chosen)
 
     def compact(self) -> None:
         """Free the space of deleted texts, and rebuild the approximate index."""
@@ -286,7 +289,9 @@ class Collection:
         """
         _, top = checked_queries(words or (), top)
         chosen = condition(where)
+        # Ranks are fused over longer lists than are returned.
         depth = top if words is None else max(top, DEPTH)
+        # An approximate index knows no metadata, so that a search with a condition is exact.
         with self._reader.state(with_graph=not exact and not chosen.names) as about:
             if identity not in (None, about.identity):
                 raise ModelError(

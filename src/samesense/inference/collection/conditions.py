@@ -78,7 +78,9 @@ class Condition(NamedTuple):
 def condition(where: Where) -> Condition:
     """Return a condition as SQL; ConfigError if it cannot be parsed, or has a value that metadata cannot have."""
     try:
-        return _parsed(where) if isinstance(where, str) else _of_values(where)
+        if isinstance(where, str):
+            return _parsed(where)
+        return _of_values(where)
     except (TypeError, ValueError, AttributeError) as error:
         raise ConfigError(
             "A condition is one text, or values by name: texts of whole characters, finite numbers, dates, true, "
@@ -100,7 +102,9 @@ def _inside(value: object) -> Iterable[object]:
     """Return the items of a list or object."""
     if isinstance(value, Mapping):
         return value.values()
-    return value if isinstance(value, list | tuple) else ()
+    if isinstance(value, list | tuple):
+        return value
+    return ()
 
 
 def _of_values(where: Mapping[str, Any] | None) -> Condition:
@@ -108,7 +112,9 @@ def _of_values(where: Mapping[str, Any] | None) -> Condition:
     if len(items) > MOST_COMPARISONS:
         raise _wrong(excerpt(where), f"it has {len(items)} names, and may have at most {MOST_COMPARISONS}")
     comparisons = [_equal(name, _alternatives(value)) for name, value in items]
-    return _checked(_joined(comparisons, " AND "), excerpt(where)) if comparisons else Condition()
+    if comparisons:
+        return _checked(_joined(comparisons, " AND "), excerpt(where))
+    return Condition()
 
 
 def among(ids: Sequence[int], column: Literal["id", "position"] = "id") -> Condition:
@@ -211,7 +217,9 @@ def _joined(conditions: list[Condition], word: str) -> Condition:
 
 def _alternatives(value: Any) -> list[tuple[str, Any]]:
     """Return the types and values that a value, or each value of a list, may be stored as."""
-    value = value.tolist() if hasattr(value, "tolist") else value  # of NumPy, also a single number
+    # NumPy's arrays, and its single numbers.
+    if hasattr(value, "tolist"):
+        value = value.tolist()
     values = value if isinstance(value, list | tuple) else [value]
     return [pair for item in values for pair in _stored(item)]
 

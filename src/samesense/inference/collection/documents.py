@@ -122,10 +122,12 @@ def sizes_for(embedder: Embedder, chunk_size: int | None, chunk_overlap: int | N
         raise ConfigError(
             f"A passage is read whole: {embedder.name} reads {longest} tokens; received `chunk_size` {chunk_size}."
         )
-    size = min(CHUNK_SIZE, longest or CHUNK_SIZE) if chunk_size is None else chunk_size
-    overlap = min(CHUNK_OVERLAP, size // 4) if chunk_overlap is None else chunk_overlap
-    check_sizes(size, overlap)
-    return size, overlap
+    if chunk_size is None:
+        chunk_size = min(CHUNK_SIZE, longest or CHUNK_SIZE)
+    if chunk_overlap is None:
+        chunk_overlap = min(CHUNK_OVERLAP, chunk_size // 4)
+    check_sizes(chunk_size, chunk_overlap)
+    return chunk_size, chunk_overlap
 
 
 def found_documents(sources: Sequence[str], base: Path | None = None) -> DocumentFiles:
@@ -345,7 +347,9 @@ def _refuse_none(entries: Iterator[Entry], sources: Sequence[str], report: Readi
     first = next(entries, None)
     if first is None:
         reasons = list(report.skipped.values())
-        failures = f" And {len(reasons) - 1} other files could not be read." if len(reasons) > 1 else ""
+        failures = ""
+        if len(reasons) > 1:
+            failures = f" And {len(reasons) - 1} other files could not be read."
         raise DataError(f"{', '.join(sources)}: no document could be read. {reasons[0] if reasons else ''}{failures}")
     yield first
     yield from entries

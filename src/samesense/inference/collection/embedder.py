@@ -112,10 +112,15 @@ def embedder_of(model: Model, name: str, *, identity: str | None = None) -> Embe
 
     ``identity`` is the model's, if it is known; ``None`` computes it, which reads all weights.
     """
-    identity = model.identity if identity is None else identity
-    backend_precision = "" if model.backend == "numpy" else model.backend.removeprefix("torch-")
+    if identity is None:
+        identity = model.identity
+    backend_precision = ""
+    if model.backend != "numpy":
+        backend_precision = model.backend.removeprefix("torch-")
     # A map has no backend; its precision is in the protocol.
-    protocol_precision = "bfloat16" if "bfloat16" in model.protocol else "float32"
+    protocol_precision = "float32"
+    if "bfloat16" in model.protocol:
+        protocol_precision = "bfloat16"
     precision = backend_precision or protocol_precision
     if not model.tells_tasks_apart:
         reading = model.reading

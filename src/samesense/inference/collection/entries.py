@@ -126,8 +126,8 @@ def _entry(row: Row, text: str, source: str) -> Entry:
     entry_id = cells[identifier] if identifier else None
     if not isinstance(value, str):
         raise DataError(f"{source}, row {number}, column {text!r}: a text is needed, received {value!r}.")
-    if isinstance(entry_id, str):
-        entry_id = int(entry_id) if _NUMBER.fullmatch(entry_id) else entry_id
+    if isinstance(entry_id, str) and _NUMBER.fullmatch(entry_id):
+        entry_id = int(entry_id)
     metadata = {name: cell for name, cell in cells.items() if name not in (text, identifier) and cell not in (None, "")}
     entry = Entry(value, entry_id, metadata)  # type: ignore[arg-type]  # metadata_json checks the id
     metadata_json(entry, f"{source}, row {number}")

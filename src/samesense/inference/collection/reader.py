@@ -186,7 +186,9 @@ class Reader:
         words = list(dict.fromkeys(re.findall(r"\w+", unicodedata.normalize("NFC", text))))[:MOST_WORDS]
         if not words:
             return []
-        meets = f"AND rowid IN (SELECT id FROM text WHERE {chosen.sql})" if chosen.names else ""
+        meets = ""
+        if chosen.names:
+            meets = f"AND rowid IN (SELECT id FROM text WHERE {chosen.sql})"
         query = f"SELECT rowid, -rank FROM words WHERE words MATCH ? {meets} ORDER BY rank, rowid LIMIT ?"
         quoted = " OR ".join(f'"{word}"' for word in words)
         return self.db.execute(query, (quoted, *chosen.values, top)).fetchall()

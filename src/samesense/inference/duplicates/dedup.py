@@ -214,9 +214,11 @@ def dedup(
     group = linked if by == "linked" else represented
 
     def at_threshold(level: float) -> Deduplicated:
+        # A folder keeps links for lower thresholds too, so that these need no second search.
         floor = level if work is None else max(-1.0, level - ROOM)
         links = work_folder.links(level, lambda vectors: find(vectors, floor))
         close = links.scores >= level
+        # Texts that differ in what the model did not read are no duplicates, whatever their cosine.
         same = close.copy()
         same[close] = ~unlike(links.first[close], links.second[close])
         different = close & ~same
@@ -243,6 +245,7 @@ def _order(unique: Distinct, links: Links, threshold: float, keep: Keep) -> Indi
     if keep == "longest":
         return np.argsort([-len(text) for text in unique.texts], kind="stable")
     if keep == "central":
+        # Equal texts are close to each other as well.
         near = unique.copies.copy()
         close = links.scores >= threshold
         np.add.at(near, links.first[close], unique.copies[links.second[close]])

@@ -79,7 +79,10 @@ class _Crowd:
         # The float32 product preselects; the exact cosines decide.
         close = np.flatnonzero(self._unit[:count] @ unit >= self._threshold - margin(len(unit)))
         rows = np.array(self._rows, dtype=np.int64)[close]
-        exact = row_cosines(row_vector, self._vectors[rows]) if len(rows) else np.zeros(0)
+        if len(rows):
+            exact = row_cosines(row_vector, self._vectors[rows])
+        else:
+            exact = np.zeros(0)
         rows = rows[exact >= self._threshold]
         exact = exact[exact >= self._threshold]
         same = ~self._differ(np.full(len(rows), row), rows)
@@ -148,6 +151,7 @@ def _joined(labels: Indices, first: Indices, second: Indices) -> Indices:
     """Return the labels after joining the components of the linked rows."""
     if not len(first):
         return labels
+    # scipy is loaded once there are links to join.
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 

@@ -174,7 +174,10 @@ def match(
         links = work_folder.links(level, lambda vectors: find(vectors, split, floor, count))
         links, different = _alike(links, level, unlike, split)
         links = _with_same(links, same)
-        pairs = _one_to_one(links, first, second, same) if one_to_one else _closest(links, first, second, top)
+        if one_to_one:
+            pairs = _one_to_one(links, first, second, same)
+        else:
+            pairs = _closest(links, first, second, top)
         return Matched(
             threshold=level,
             pairs=pairs,
@@ -285,7 +288,9 @@ def _ranked(links: Links, first: Distinct, second: Distinct) -> Iterator[tuple[i
     """Yield the links text by text, those of a text in the order of :mod:`samesense.inference.search.ties`."""
     order = np.lexsort((links.second, -links.scores, links.first))
     starts = np.flatnonzero(np.diff(links.first[order], prepend=-1))
-    for indices in np.split(order, starts[1:]) if len(order) else ():
+    if len(order) == 0:
+        return
+    for indices in np.split(order, starts[1:]):
         text = int(links.first[indices[0]])
         candidates = links.second[indices]
         scores = links.scores[indices]

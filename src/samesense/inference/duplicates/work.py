@@ -112,7 +112,8 @@ def open_work(
         scratch = Path(holder.name)
         dim = write_unit_vectors(model, texts, scratch / VECTORS, chunk=chunk, queries=queries)
         return Work(scratch, About(what, "", "", len(texts), dim), holder)
-    what = what if chunk is None else f"{what}, {chunk} of windows"
+    if chunk is not None:
+        what = f"{what}, {chunk} of windows"
     expected = {"what": what, "texts": rows_hash(texts), "model": json_hash(model.identity)}
     check_folder(folder)
     work = _finished(folder, expected, len(texts))
@@ -122,7 +123,10 @@ def open_work(
     if folder.exists() and (not folder.is_dir() or any(not _is_ours(path.name) for path in folder.iterdir())):
         raise OutputError(f"{folder} is not empty, and holds no vectors of ours. Give a folder of its own: `work`.")
     with only_writer(folder), remove_when_finished(folder / UNFINISHED):
-        identity = model.identity if chunk is None else f"{model.identity} {chunk} of windows"
+        if chunk is None:
+            identity = model.identity
+        else:
+            identity = f"{model.identity} {chunk} of windows"
         unfinished = Unfinished(folder / UNFINISHED, identity, model.look)
         dim = write_unit_vectors(model, texts, folder / VECTORS, unfinished, chunk, queries)
         write_json(folder / ABOUT, asdict(About(**expected, rows=len(texts), dim=dim)))

@@ -52,7 +52,10 @@ class Labels:
         with writing(self.path), self.path.open("r+b", buffering=0) as stream:
             end = stream.seek(0, os.SEEK_END)
             stream.seek(max(0, end - 1))
-            missing = b"" if stream.read(1) in (b"", b"\n") else b"\n"  # some editors remove the last line break
+            # Some editors remove the last line break.
+            missing = b"\n"
+            if stream.read(1) in (b"", b"\n"):
+                missing = b""
             added = missing + b"".join(lines)
             try:
                 if stream.write(added) != len(added):

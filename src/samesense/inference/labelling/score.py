@@ -26,7 +26,10 @@ def label_all(pairs: Sequence[Pair], score: Score, labels: Labels) -> None:
     ModelError if ``score`` does not return one finite number a pair; errors that it raises are passed on.
     """
     unlabelled = [pair for pair in pairs if pair not in labels]
-    answers = _one_by_one(unlabelled, score) if isinstance(score, Chat) else _in_blocks(unlabelled, score)
+    if isinstance(score, Chat):
+        answers = _one_by_one(unlabelled, score)
+    else:
+        answers = _in_blocks(unlabelled, score)
     unanswered = 0
     with progress_bar("label", "pair", len(pairs), initial=len(pairs) - len(unlabelled)) as bar:
         for answered in answers:

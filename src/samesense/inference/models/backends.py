@@ -80,7 +80,9 @@ def exported_backends(
     if backend == "torch":
         if precision == "float32":
             return ["torch-float32"]
-        return ["torch-bfloat16"] if bfloat16_there else ["torch-float32"]
+        if bfloat16_there:
+            return ["torch-bfloat16"]
+        return ["torch-float32"]
     backends: list[Backend] = ["onnx"]
     if torch_there:
         backends.append("torch-float32")

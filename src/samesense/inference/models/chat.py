@@ -241,7 +241,9 @@ def read_answer(answer: str, scale: ScaleName) -> float | None:
     if scale == "yes-no":
         return {"yes": 1.0, "no": 0.0}.get(reply)
     match = re.fullmatch(r"([0-5](?:\.\d+)?)(?: ?/ ?5)?", reply)
-    return float(match[1]) if match and float(match[1]) <= 5 else None
+    if match and float(match[1]) <= 5:
+        return float(match[1])
+    return None
 
 
 class _AskAgainError(Exception):

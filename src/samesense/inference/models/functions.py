@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from samesense.encoder.cosine import checked_rows, unit
+from samesense.encoder.vectors.lookup import read_vectors, read_words
 from samesense.encoder.windows import Reading, Span
 from samesense.errors import ConfigError, ModelError
 from samesense.hashes import content_hash
@@ -53,14 +54,18 @@ class FunctionEncoder:
         tells queries from documents, and has it ``behind`` it. An encoder of functions that can be pickled can be, too.
         """
         self._behind = behind
-        self._function, self.protocol, self._identity = function, protocol, identity
+        self._function = function
+        self.protocol = protocol
+        self._identity = identity
         self._reading = reading
         self.encode_uncached = uncached or function
 
     @property
     def reading(self) -> Reading | None:
         """How much the function reads of a text; ``None`` for all of it."""
-        return None if self._reading is None else self._reading()
+        if self._reading is None:
+            return None
+        return self._reading()
 
     @property
     def identity(self) -> str:
@@ -79,7 +84,9 @@ class FunctionEncoder:
 
     def reading_for(self, task: TaskName | None) -> Reading | None:
         """Return how texts of a task are read."""
-        return self.reading if self._behind is None else self._behind.reading_for(task)
+        if self._behind is None:
+            return self.reading
+        return self._behind.reading_for(task)
 
     def encode(
         self,
@@ -96,7 +103,9 @@ class FunctionEncoder:
         rows = checked_rows(np.asarray(self._function(texts, **as_task)), texts).astype(np.float32, copy=False)
         if on_progress is not None:
             on_progress(len(texts))
-        return unit(rows) if normalize else rows
+        if not normalize:
+            return rows
+        return unit(rows)
 
 
 def is_function(given: object) -> bool:
@@ -137,6 +146,7 @@ def _opened(kind: str, place: str, device: str | None, precision: Precision, *, 
 
 def open_origin(place: str, *, precision: Precision = "auto", device: str | None = None) -> Origin | WordOrigin:
     """Open the folder of an Origin; a precision in which it was not made has no effect, and is told."""
+    # Each kind is imported where it is opened: an Origin loads torch, stored vectors do not.
     from samesense.context.origin import load
     from samesense.context.origin.origin import origin_content
 
@@ -152,10 +162,13 @@ def open_origin(place: str, *, precision: Precision = "auto", device: str | None
 def _device() -> str:
     import torch
 
-    return "cuda" if torch.cuda.is_available() else "cpu"
+    if torch.cuda.is_available():
+        return "cuda"
+    return "cpu"
 
 
 def _of_origin(origin: Origin | WordOrigin) -> Model:
+    # Loads torch and transformers.
     from samesense.context.origin.word_origin import WordOrigin
 
     if not isinstance(origin, WordOrigin):
@@ -173,8 +186,6 @@ def _of_origin(origin: Origin | WordOrigin) -> Model:
 
 
 def _vectors(place: str) -> FunctionEncoder:
-    from samesense.encoder.vectors.lookup import read_vectors
-
     path = Path(place).expanduser()
     return FunctionEncoder(
         read_vectors(path), f"cosine, vectors from {path.name}", partial(_file_identity, "vectors ", path)
@@ -182,8 +193,6 @@ def _vectors(place: str) -> FunctionEncoder:
 
 
 def _words(place: str) -> FunctionEncoder:
-    from samesense.encoder.vectors.lookup import read_words
-
     file, question, option = place.partition("?")
     if question and option != "sif":
         raise ConfigError(f"Word vectors have one option, ?sif; received ?{option}.")

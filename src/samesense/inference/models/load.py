@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cache as once
@@ -29,6 +29,8 @@ from samesense.types import Encode, PoolingName, Precision
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder, SentenceTransformer
+
+# Modules that load torch are imported by the functions that need them: NumPy and ONNX open a model in milliseconds.
 
 logger = logging.getLogger(__name__)
 
@@ -97,48 +99,54 @@ def load(  # noqa: PLR0913 - the options of every kind of model
     """
     check_choice("backend", backend, BackendOption)
     check_choice("precision", precision, Precision)
-    narrow = "" if dim is None else f"+dim:{dim}"
+    dim_map = ""
+    if dim is not None:
+        dim_map = f"+dim:{dim}"
     if isinstance(model, Model):
-        if prompt is not None or calibration is not None:
-            option = "prompt" if prompt is not None else "calibration"
-            raise ConfigError(f"An opened model keeps prompt and calibration; received `{option}`. Open it with them.")
-        if deterministic or backend != "auto":
-            option = "deterministic" if deterministic else "backend"
-            raise ConfigError(f"An opened model computes as it was opened; received `{option}`. Open it with that.")
-        return _renamed(apply_maps(model, narrow, None), name, seed)
-    base, maps = split_maps(f"{model}{narrow}") if isinstance(model, str | Path) else ("", narrow)
+        keeps = {"prompt": prompt is not None, "calibration": calibration is not None}
+        computes = {"deterministic": deterministic, "backend": backend != "auto"}
+        _check_opened(keeps, computes)
+        return _renamed(apply_maps(model, dim_map, None), name, seed)
     if texts is None:
         texts = sample
+    if deterministic:
+        # What computes must not depend on the texts: neither a measurement nor their number chooses it.
+        sample = None
+        texts = None
     options = _Options(
         backend=backend,
         precision=precision,
         device=device,
         pooling=pooling,
         deterministic=deterministic,
-        sample=None if deterministic else sample,
-        texts=None if deterministic else texts,
+        sample=sample,
+        texts=texts,
         threads=threads,
         cache=bool(cache),
         prompt=prompt,
-        whitened=any(name == "whiten" for name, _ in parse_maps(maps)),
     )
+
     if not isinstance(model, str | Path):
         loaded = _from_memory(model, options)
         if cache:
-            loaded.remember(None if cache is True else Path(cache))
+            loaded.remember(_cache_folder(cache))
         loaded.name = name or loaded.name
         loaded.seed = seed
-        return apply_maps(loaded, maps, None)
+        return apply_maps(loaded, dim_map, None)
+
+    full_name = f"{model}{dim_map}"
+    base, maps = split_maps(full_name)
+    whitened = any(map_name == "whiten" for map_name, _ in parse_maps(maps))
     with stage(f"loading {base}"):
-        loaded = _open(base, options)
+        loaded = _open(base, replace(options, whitened=whitened))
     if cache:
-        loaded.remember(None if cache is True or split_kind(base)[0] else Path(cache))
+        loaded.remember(_cache_folder(cache, kind=split_kind(base)[0]))
     loaded = apply_maps(loaded, maps, fit_texts, cache=bool(cache))
-    loaded.name = name or f"{model}{narrow}"
+    loaded.name = name or full_name
     loaded.seed = seed
     # The calibration in the folder is for the scores with the model's own prompt and pooling.
     if calibration is not None or (prompt is None and pooling is None):
-        loaded.home = f"{model}{narrow}", calibration
+        loaded.home = full_name, calibration
     return loaded
 
 
@@ -156,7 +164,27 @@ class _Options:
     threads: int | None
     cache: bool
     prompt: str | None
-    whitened: bool
+    whitened: bool = False  # by a map behind the name
+
+
+def _cache_folder(cache: bool | Path, kind: str = "") -> Path | None:
+    """Return the folder that keeps embeddings between runs; ``None`` if they are kept in memory alone.
+
+    Embeddings of other kinds than models are not kept: they are quick to read, or may change.
+    """
+    if isinstance(cache, bool) or kind:
+        return None
+    return Path(cache)
+
+
+def _check_opened(keeps: Mapping[str, bool], computes: Mapping[str, bool]) -> None:
+    """Raise ConfigError if options are given that a model has settled when it was opened."""
+    for option, is_given in keeps.items():
+        if is_given:
+            raise ConfigError(f"An opened model keeps prompt and calibration; received `{option}`. Open it with them.")
+    for option, is_given in computes.items():
+        if is_given:
+            raise ConfigError(f"An opened model computes as it was opened; received `{option}`. Open it with that.")
 
 
 def _renamed(model: Model, name: str | None, seed: int | None) -> Model:
@@ -207,10 +235,12 @@ def _open(base: str, options: _Options) -> Model:
         return _exported(name, options)
     check_backend(options.backend, options.precision)
     if options.backend in ("onnx", "onnx-int8"):
+        flag = ""
+        if options.backend == "onnx-int8":
+            flag = " --int8"
         raise ModelError(
             f"The backend {options.backend} opens exported folders only, with the pooling and prompt that they have. "
-            f"Make one: samesense export {name} --output FOLDER"
-            f"{' --int8' if options.backend == 'onnx-int8' else ''}"
+            f"Make one: samesense export {name} --output FOLDER{flag}"
         )
     by_numpy = _by_numpy(name, pooling, options)
     if by_numpy is not None:
@@ -222,11 +252,14 @@ def _open(base: str, options: _Options) -> Model:
 def _by_numpy(name: str, pooling: PoolingName | None, options: _Options) -> Model | None:
     """Return a model computed by NumPy, for few texts; ``None`` for many, or if the options need torch."""
     texts = options.texts
-    elsewhere = options.device not in (None, "cpu") or options.backend != "auto" or options.precision == "bfloat16"
-    if texts is None or elsewhere or options.prompt is not None or options.whitened:
+    is_cpu = options.device in (None, "cpu")
+    if not is_cpu or options.backend != "auto" or options.precision == "bfloat16":
+        return None
+    if texts is None or options.prompt is not None or options.whitened:
         return None
     if sum(map(len, texts)) > MOST_LETTERS:
         return None
+    # Loads the tokenizers, which other backends bring along themselves.
     from samesense.inference.plain.errors import NotPlainError
     from samesense.inference.plain.folder import open_plain
 
@@ -357,4 +390,6 @@ def _raise_without_torch(name: str) -> None:
 
 
 def _precision(backend: Backend) -> Precision:
-    return "bfloat16" if backend == "torch-bfloat16" else "float32"
+    if backend == "torch-bfloat16":
+        return "bfloat16"
+    return "float32"

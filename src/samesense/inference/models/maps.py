@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from samesense.encoder.cosine import unit
+from samesense.encoder.maps.whitening import Whitening
 from samesense.errors import ConfigError, ModelError
 from samesense.hashes import text_hash
 from samesense.inference.models.functions import FunctionEncoder
@@ -24,7 +25,10 @@ def apply_maps(model: Model, maps: str, fit_texts: Sequence[str] | None, *, cach
             raise ConfigError(f"+{name} maps embeddings, and this model only scores pairs: {model.protocol}.")
         if not fit_texts and name != "dim":
             raise ConfigError(f"+{name} is fitted on unlabelled texts, and there are none. Name some (fit_texts).")
-        encoder = _narrowed(model, dim) if name == "dim" else _whitened(model, dim, fit_texts or ())
+        if name == "dim":
+            encoder = _narrowed(model, dim)
+        else:
+            encoder = _whitened(model, dim, fit_texts or ())
         mapped_name = f"{model.name}+{name}"
         if dim is not None:
             mapped_name += f":{dim}"
@@ -78,8 +82,6 @@ def _mapped_identity(model: Model, words: str) -> str:
 
 def _whitened(model: Model, dim: int | None, fit_texts: Sequence[str]) -> FunctionEncoder:
     """Return a model followed by a whitening, fitted on texts."""
-    from samesense.encoder.maps.whitening import Whitening
-
     whitening = Whitening.fit(model.encode(fit_texts), dim)
     words = f"whitened to {whitening.matrix.shape[1]} dimensions"
     content = text_hash("\0".join(fit_texts))

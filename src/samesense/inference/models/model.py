@@ -16,6 +16,7 @@ from samesense.encoder.windows import Reading, Windows, cut_into_windows, find_u
 from samesense.errors import DataError, ModelError
 from samesense.execution.audience import requested_progress
 from samesense.execution.unread import note
+from samesense.inference.calibration.storage import read_of
 from samesense.inference.models.backends import Choice
 from samesense.inference.onnx.encoder import OnnxEncoder
 from samesense.inference.onnx.token_encoder import TokenEncoder
@@ -117,7 +118,9 @@ class Model:
         model: Any = self.cross_encoder or getattr(self._encoder, "sentence_transformer", None)
         if model is None:
             return {"kind": "function" if self.embeds else "score", "protocol": repr(self.protocol)}
-        longest = model.max_seq_length if isinstance(model.max_seq_length, int) else None
+        longest = None
+        if isinstance(model.max_seq_length, int):
+            longest = model.max_seq_length
         if self.cross_encoder is not None:
             return {"kind": "cross-encoder", "max_seq_length": longest, "device": str(model.device)}
         return {
@@ -159,7 +162,9 @@ class Model:
 
     @property
     def _score(self) -> Score:
-        return cosine_score(self.encode) if self._pair_score is None else self._pair_score
+        if self._pair_score is not None:
+            return self._pair_score
+        return cosine_score(self.encode)
 
     @property
     def embeds(self) -> bool:
@@ -184,7 +189,9 @@ class Model:
     @property
     def backend(self) -> str:
         """Backend of the embeddings: ``torch-float32``, ``onnx``, ..., or ``""`` for a function or none."""
-        return self._encoder.name if self._encoder is not None else ""
+        if self._encoder is not None:
+            return self._encoder.name
+        return ""
 
     @property
     def encoder(self) -> SentenceTransformer:
@@ -204,7 +211,9 @@ class Model:
     @property
     def onnx(self) -> OnnxEncoder | None:
         """The encoder that runs without torch, if it is one."""
-        return self._encoder if isinstance(self._encoder, OnnxEncoder) else None
+        if isinstance(self._encoder, OnnxEncoder):
+            return self._encoder
+        return None
 
     @property
     def _embedder(self) -> Encoder:
@@ -249,14 +258,17 @@ class Model:
             )[0]
             return single
         listed_texts = listed(texts, "Texts")
-        task = task if self.tells_tasks_apart else None
+        if not self.tells_tasks_apart:
+            task = None
         with requested_progress(show_progress_bar):
             if self._caches is None:
                 return self._embedder.encode(listed_texts, normalize=normalize, on_progress=on_progress, **_as(task))
             cache = self._cache_of(task)
             cache.fill(listed_texts, on_progress=on_progress)
         rows = cache(listed_texts)
-        return unit(rows) if normalize else rows
+        if not normalize:
+            return rows
+        return unit(rows)
 
     @property
     def tells_tasks_apart(self) -> bool:
@@ -272,7 +284,9 @@ class Model:
     def reading_for(self, task: TaskName | None) -> Reading | None:
         """Return how much the model reads of a text of a task; ``None`` for all of it."""
         by_task: Callable[[TaskName | None], Reading | None] | None = getattr(self._embedder, "reading_for", None)
-        return self.reading if by_task is None else by_task(task)
+        if by_task is None:
+            return self.reading
+        return by_task(task)
 
     def look(self, texts: Sequence[str], task: TaskName | None = None) -> None:
         """Count truncated texts among those whose vectors are cached; see :mod:`samesense.execution.unread`."""
@@ -313,7 +327,9 @@ class Model:
         if self._caches is None:
             raise ModelError("Nothing is remembered. Call remember first.")
         if task not in self._caches:
-            identity = "" if self._cache_folder is None else f"{self.identity} {task}"
+            identity = ""
+            if self._cache_folder is not None:
+                identity = f"{self.identity} {task}"
             self._caches[task] = EmbeddingCache(
                 partial(self._embedder.encode, task=task),
                 folder=self._cache_folder,
@@ -340,8 +356,6 @@ class Model:
                 "A calibration is kept beside a model, and this one is in memory only, or has a prompt or a pooling "
                 "that its folder has not. Save it, calibrate it, and load it by its name."
             )
-        from samesense.inference.calibration.storage import read_of
-
         return read_of(*self.home)
 
     def scores(self, pairs: Iterable[Pair], *, calibrated: bool = False) -> Scores:
@@ -378,7 +392,9 @@ class Model:
 
 def _as(task: TaskName | None) -> dict[str, Any]:
     """Return the task as a keyword argument, or none: a function may not accept ``task``."""
-    return {} if task is None else {"task": task}
+    if task is None:
+        return {}
+    return {"task": task}
 
 
 def listed(items: Any, what: str) -> Sequence[Any]:
@@ -404,7 +420,9 @@ def checked_pairs(pairs: Iterable[Any]) -> list[Pair]:
     for index, pair in enumerate(items):
         # A text of two letters is a sequence of two texts, but not a pair.
         is_pair = not isinstance(pair, str) and isinstance(pair, Sequence | np.ndarray) and len(pair) == 2
-        problem = next(filter(None, map(text_problem, pair)), "") if is_pair else "it is no pair"
+        problem = "it is no pair"
+        if is_pair:
+            problem = next(filter(None, map(text_problem, pair)), "")
         if problem:
             raise DataError(
                 f"Pairs are of two texts each, (text, text); received {str(pair)[:60]!r} at place {index}: {problem}."

@@ -60,7 +60,9 @@ class OnnxEncoder(TokenEncoder):
     def _graph(self) -> Path:
         """Return the path of the graph; ModelError if it is not the file that was exported."""
         if self.name not in self.description.graphs:
-            hint = " Export the model again with `int8`." if self.name == "onnx-int8" else ""
+            hint = ""
+            if self.name == "onnx-int8":
+                hint = " Export the model again with `int8`."
             raise ModelError(
                 f"{self.folder} has no graph for the backend {self.name}; it has "
                 f"{', '.join(self.description.graphs)}.{hint}"
@@ -112,7 +114,9 @@ class OnnxEncoder(TokenEncoder):
 
     def embed(self, encodings: list[Encoding], budget: int) -> Embeddings:
         """Return the vectors of tokenised texts, computed by the graph; see :class:`TokenEncoder`."""
-        return self._alone(encodings) if self.deterministic else self._together(encodings, budget)
+        if self.deterministic:
+            return self._alone(encodings)
+        return self._together(encodings, budget)
 
     def _together(self, encodings: list[Encoding], budget: int) -> Embeddings:
         out = np.empty((len(encodings), self.description.dim), dtype=np.float32)
@@ -179,6 +183,7 @@ def _tokenizer(folder: Path, max_tokens: int | None) -> Tokenizer:
 
 def _session(graph: Path, threads: int, deterministic: bool) -> Any:
     """Return a session whose threads sleep while they wait, instead of spinning."""
+    # Of an extra: only exported folders need it.
     import onnxruntime
 
     if os.environ.get("ORT_DISABLE_TELEMETRY") not in {"0", "false"}:

@@ -87,6 +87,7 @@ def check_tokens(model: SentenceTransformer, ids: Callable[[str], list[int]], te
 
 def parity(exported: OnnxEncoder, reference: Embeddings, texts: list[str]) -> Parity:
     """Return how far the vectors of a graph, computed in batches and alone, are from those of ``reference``."""
+    # Only the check of an export needs scikit-learn.
     from sklearn.metrics.pairwise import paired_cosine_distances
 
     together = exported.encode(texts)

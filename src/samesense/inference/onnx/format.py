@@ -112,7 +112,9 @@ class Description(Shown, _StrictModel):
     drift: Drift | None = None
 
     def __str__(self) -> str:
-        longest = "texts of any length" if self.max_tokens is None else f"{self.max_tokens} tokens of a text"
+        longest = "texts of any length"
+        if self.max_tokens is not None:
+            longest = f"{self.max_tokens} tokens of a text"
         lines = [f"exported model, {self.dim} dimensions, {self.pooling} pooling, reads {longest}"]
         columns = ["backend", "MB", "least cosine to torch", "largest difference of a score"]
         if self.drift is not None:

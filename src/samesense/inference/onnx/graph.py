@@ -73,7 +73,10 @@ def write_graph(model: SentenceTransformer, path: Path) -> None:
     inputs = {name: features[name] for name in graph_inputs(model)}
     graph = _Graph(model, list(inputs), {k: v for k, v in features.items() if k not in inputs}).eval()
     dynamic = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
-    outputs = [VECTOR_OUTPUT, TOKEN_OUTPUT] if graph.tokens else [VECTOR_OUTPUT]
+    if graph.tokens:
+        outputs = [VECTOR_OUTPUT, TOKEN_OUTPUT]
+    else:
+        outputs = [VECTOR_OUTPUT]
     with _quiet(), _plain_attention(model), _plain_prompt(model), torch.no_grad():
         try:
             program = torch.onnx.export(
@@ -104,6 +107,7 @@ def write_int8(graph: Path, path: Path) -> None:
     scales.
     """
     MissingExtraError.check("export", "onnx")
+    # Of an extra: onnx is needed for an export alone.
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
@@ -149,7 +153,9 @@ class _Graph(nn.Module):
         for step in later_steps:
             features = step(features)
         embedding: Tensor = features[VECTOR_OUTPUT][:, : self.dim].float()
-        return embedding if states is None else (embedding, states.float())
+        if states is None:
+            return embedding
+        return (embedding, states.float())
 
 
 class _StaticMean(nn.Module):

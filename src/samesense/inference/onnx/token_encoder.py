@@ -67,7 +67,9 @@ class TokenEncoder(ABC):
 
     def prompt_of(self, task: TaskName | None) -> str:
         """Return the prompt of a task, or the default prompt if it has none."""
-        task_prompts = (self._prompts.get(name) for name in PROMPTS[task]) if task is not None else ()
+        if task is None:
+            return self.description.prompt
+        task_prompts = (self._prompts.get(name) for name in PROMPTS[task])
         return next(filter(None, task_prompts), self.description.prompt)
 
     @cached_property
@@ -87,7 +89,9 @@ class TokenEncoder(ABC):
         path = self.folder / name
         check_inside(self.folder, path)
         settings = read_json(path, self.damage) if path.is_file() else {}
-        return settings if isinstance(settings, dict) else {}
+        if isinstance(settings, dict):
+            return settings
+        return {}
 
     def encode(
         self,

@@ -127,6 +127,7 @@ class NumpyEncoder(TokenEncoder):
     @property
     def identity(self) -> str:
         """The identity of the same model in torch, which must be opened for it."""
+        # Loads torch, which this encoder otherwise never does.
         from samesense.encoder.saving.storage import model_identity
 
         return model_identity(self.sentence_transformer, "float32")

@@ -175,7 +175,10 @@ def _dense(folder: Path, config: dict[str, Any], width: int) -> tuple[Map, int]:
     if weights.shapes != shapes or config["in_features"] != width:
         raise NotPlainError("its dense layer is of another width")
     matrix = weights["linear.weight"]
-    bias = weights["linear.bias"] if "linear.bias" in shapes else np.zeros(out, dtype=np.float32)
+    if "linear.bias" in shapes:
+        bias = weights["linear.bias"]
+    else:
+        bias = np.zeros(out, dtype=np.float32)
     return lambda vector: activation(matrix @ vector + bias), out
 
 

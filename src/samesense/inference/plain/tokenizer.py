@@ -118,6 +118,7 @@ def _check_marks(content: dict[str, Any], marks: dict[str, Any], folder: Path) -
     special_tokens = [*marks.values(), *(settings.get("additional_special_tokens") or [])]
     extra = settings.get("extra_special_tokens") or []
     special_tokens += extra.values() if isinstance(extra, dict) else extra
+    # Older versions of transformers wrote the special tokens into a file of their own.
     legacy = folder / "special_tokens_map.json"
     if legacy.is_file():
         for value in read_settings(legacy).values():
@@ -133,12 +134,13 @@ def _check_marks(content: dict[str, Any], marks: dict[str, Any], folder: Path) -
 
 
 def _check_mark(mark: Any, added: dict[str, dict[str, Any]], *, special: bool = True) -> None:
-    name = mark.get("content") if isinstance(mark, dict) else mark
+    flags = mark if isinstance(mark, dict) else {"content": mark}
+    name = flags.get("content")
     entry = added.get(str(name))
     if entry is None or entry["special"] != special:
         raise NotPlainError(f"its tokenizer has no token {name}")
-    for flag in ("single_word", "lstrip", "rstrip", "normalized") if isinstance(mark, dict) else ():
-        if mark.get(flag, entry[flag]) != entry[flag]:
+    for flag in ("single_word", "lstrip", "rstrip", "normalized"):
+        if flags.get(flag, entry[flag]) != entry[flag]:
             raise NotPlainError(f"its settings have the token {name} otherwise")
 
 

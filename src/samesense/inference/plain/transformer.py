@@ -67,24 +67,33 @@ class Transformer:
         inner = _count(config, kind.inner)
         if self.width % self.heads:
             raise NotPlainError("its heads do not divide its width")
-        self._epsilon = 1e-12 if kind.epsilon is None else float(config.get(kind.epsilon, 1e-12))
+        self._epsilon = 1e-12
+        if kind.epsilon is not None:
+            self._epsilon = float(config.get(kind.epsilon, 1e-12))
         self._activation = OF_TRANSFORMERS[config.get(kind.activation, "gelu")]
         self._names = _Names(weights, kind.prefix)
         shapes = self._shapes(inner)
         self._names.check(shapes)
         self.rows = self._names.shape("embeddings.word_embeddings.weight")[0]
         self.positions = self._names.shape("embeddings.position_embeddings.weight")[0] - self._first_position
+        # Embeddings are looked up, and cost no multiplications.
         inner_names = [name for name in shapes if "embeddings" not in name]
         self.parameters = sum(prod(self._names.shape(name)) for name in inner_names)
         self._layers = [self._layer(number) for number in range(self.depth)]
         self._norm = self._linear("embeddings.LayerNorm")
         self._positions = self._names["embeddings.position_embeddings.weight"]
-        self._types = self._names["embeddings.token_type_embeddings.weight"] if kind.types else None
-        self._distances = self._names[_DISTANCES] if config["model_type"] == "mpnet" else None
+        self._types = None
+        if kind.types:
+            self._types = self._names["embeddings.token_type_embeddings.weight"]
+        self._distances = None
+        if config["model_type"] == "mpnet":
+            self._distances = self._names[_DISTANCES]
 
     @property
     def _first_position(self) -> int:
-        return PADDING + 1 if self.kind.counts_from_padding else 0
+        if not self.kind.counts_from_padding:
+            return 0
+        return PADDING + 1
 
     def _shapes(self, inner: int) -> dict[str, tuple[int | None, ...]]:
         """Return the expected shape of each tensor; ``None`` for any number of rows."""
@@ -129,6 +138,7 @@ class Transformer:
     def _embeddings(self, ids: Ids) -> Array:
         rows = self._names.rows("embeddings.word_embeddings.weight", ids)
         if self._types is not None:
+            # Single texts are all of the first type.
             rows = rows + self._types[0]
         if self.kind.counts_from_padding:  # a padding token within a text does not advance the position
             real = ids != PADDING
@@ -146,6 +156,7 @@ class Transformer:
             return rows.reshape(tokens, self.heads, size).transpose(1, 0, 2)
 
         query, key, value = (split(linear(states)) for linear in (layer.query, layer.key, layer.value))
+        # As float32: NumPy's float64 of a square root would turn the product into float64.
         scores = query @ key.transpose(0, 2, 1) / np.float32(np.sqrt(size))
         if bias is not None:
             scores = scores + bias
@@ -185,7 +196,9 @@ class _Names:
 
     def __init__(self, weights: Weights, prefix: str) -> None:
         self._weights = weights
-        self._prefix = prefix if f"{prefix}embeddings.word_embeddings.weight" in weights.shapes else ""
+        self._prefix = ""
+        if f"{prefix}embeddings.word_embeddings.weight" in weights.shapes:
+            self._prefix = prefix
 
     def __getitem__(self, name: str) -> Array:
         return self._weights[f"{self._prefix}{name}"]
@@ -205,6 +218,7 @@ class _Names:
                 raise NotPlainError(f"it has no {name} of the usual shape")
             if any(size not in (None, length) for size, length in zip(shape, actual, strict=True)):
                 raise NotPlainError(f"{name} has another shape than its configuration says")
+        # A tensor of unknown use may change what is computed, so that torch must compute it.
         names = {f"{self._prefix}{name}" for name in (*shapes, *UNUSED)}
         if unexpected := stored.keys() - names:
             raise NotPlainError(f"it has {min(unexpected)} too")

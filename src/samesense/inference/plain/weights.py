@@ -32,8 +32,12 @@ class Weights:
         """
         if not path.is_file():
             raise NotPlainError(f"{path.name} is absent")
-        self._bytes = np.memmap(path, dtype=np.uint8, mode="r") if path.stat().st_size else np.zeros(0, np.uint8)
-        size = int(self._bytes[:8].view("<u8")[0]) if len(self._bytes) > 8 else 0
+        self._bytes = np.zeros(0, np.uint8)
+        if path.stat().st_size:  # an empty file cannot be mapped
+            self._bytes = np.memmap(path, dtype=np.uint8, mode="r")
+        size = 0
+        if len(self._bytes) > 8:
+            size = int(self._bytes[:8].view("<u8")[0])
         self._start = 8 + size
         if not 2 <= size <= min(LONGEST_HEADER, len(self._bytes) - 8):
             raise NotPlainError(f"{path.name} is damaged")
@@ -67,7 +71,9 @@ class Weights:
             raise ValueError("a tensor has another size than its shape")
         stored = self._bytes[self._start + start : self._start + end]
         # After a header of odd length the numbers are unaligned, which BLAS does not accept.
-        aligned = stored if (self._start + start) % dtype.itemsize == 0 else stored.copy()
+        aligned = stored
+        if (self._start + start) % dtype.itemsize != 0:
+            aligned = stored.copy()
         return np.asarray(aligned).view(dtype).reshape(entry["shape"])
 
 

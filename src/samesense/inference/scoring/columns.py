@@ -198,7 +198,9 @@ def _calibration(model: Model, *, needed: bool) -> Calibration | None:
     try:
         home = home_of(name)
         file = Path(path) if path is not None else home.kept
-        return None if file is None or not file.is_file() else read(home, file)
+        if file is None or not file.is_file():
+            return None
+        return read(home, file)
     except ConfigError:  # the model has no files
         return None
     except ModelError as error:

@@ -261,6 +261,7 @@ def score_in_memory(source: ScoredSource, survey: Survey, columns: ScoreColumns,
 
 
 def _as_arrow(rows: Sequence[Mapping[str, Any]], names: Sequence[str], source: str) -> pa.Table:
+    # pyarrow is needed for Parquet alone.
     import pyarrow as pa
 
     try:

@@ -47,7 +47,9 @@ def _dtype(cells: Sequence[Any]) -> str:
     filled = next((cell for cell in cells if cell is not None), None)
     if not isinstance(filled, bool):
         return "float64"
-    return "boolean" if None in cells else "bool"
+    if None in cells:
+        return "boolean"
+    return "bool"
 
 
 def _row(row: Any, values: Values, number: int) -> Any:
@@ -58,6 +60,7 @@ def _row(row: Any, values: Values, number: int) -> Any:
 
 
 def _of_arrow(source: Any, values: Values) -> Any:
+    # pyarrow is needed for its own tables alone.
     import pyarrow as pa
 
     if not hasattr(source, "__arrow_c_stream__"):

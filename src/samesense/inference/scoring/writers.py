@@ -34,7 +34,9 @@ def decimal_of(cells: Iterable[object]) -> DecimalMark | None:
             marks.add("comma")
         elif _POINT.fullmatch(text):
             marks.add("point")
-    return marks.pop() if len(marks) == 1 else None
+    if len(marks) != 1:
+        return None
+    return marks.pop()
 
 
 def number_text(value: float, decimal: DecimalMark) -> str:
@@ -44,16 +46,25 @@ def number_text(value: float, decimal: DecimalMark) -> str:
     ('0,00001', '0.0')
     """
     text = f"{value + 0.0:.6f}".rstrip("0")
-    text = f"{text}0" if text.endswith(".") else text
-    text = "0.0" if text == "-0.0" else text
-    return text.replace(".", ",") if decimal == "comma" else text
+    if text.endswith("."):
+        text = f"{text}0"
+    # Rounding may leave a minus before a zero.
+    if text == "-0.0":
+        text = "0.0"
+    if decimal != "comma":
+        return text
+    return text.replace(".", ",")
 
 
 def added_text(value: object, decimal: DecimalMark) -> str:
     """Return a new cell as text: a number, yes or no, or ""."""
     if isinstance(value, bool):
-        return "yes" if value else "no"
-    return number_text(value, decimal) if isinstance(value, float) else ""
+        if value:
+            return "yes"
+        return "no"
+    if not isinstance(value, float):
+        return ""
+    return number_text(value, decimal)
 
 
 class TextWriter:
@@ -86,6 +97,7 @@ class TextWriter:
 
     def _texts(self, rows: Iterable[ScoredRow]) -> Iterator[str]:
         top = self._table.top
+        # The last line of the top is the header; lines above it stay as they are.
         for row in top[:-1] if self._table.header else top:
             yield row.text + row.end
         if self._table.header:
@@ -114,7 +126,9 @@ class TextWriter:
         return self._delimiter * (len(self._table.names) + len(self._names) - 1)
 
     def _field(self, text: str) -> str:
-        return f'"{text}"' if self._delimiter in text else text
+        if self._delimiter not in text:
+            return text
+        return f'"{text}"'
 
 
 def write_for_excel(
@@ -125,7 +139,10 @@ def write_for_excel(
     stream: IO[bytes],
 ) -> None:
     """Write CSV in the form that Excel opens: with a byte order mark, and semicolons where decimals have commas."""
-    delimiter = DELIMITERS["semicolon"] if decimal == "comma" else DELIMITERS["comma"]
+    if decimal == "comma":
+        delimiter = DELIMITERS["semicolon"]
+    else:
+        delimiter = DELIMITERS["comma"]
     text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="", write_through=True)
     writer = csv.writer(text, delimiter=delimiter, lineterminator="\r\n")
     writer.writerow(names)
@@ -134,4 +151,5 @@ def write_for_excel(
         writer.writerow(
             added_text(row.get(name), decimal) if name in new else cell_text(row.get(name)) for name in names
         )
+    # The stream is the caller's, and is not closed with the wrapper.
     text.detach()

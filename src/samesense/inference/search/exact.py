@@ -63,7 +63,9 @@ class Best:
     @property
     def floor(self) -> float:
         """Score below which no row can enter any more."""
-        return float(self.scores[-1]) if len(self.scores) == self._count else -np.inf
+        if len(self.scores) == self._count:
+            return float(self.scores[-1])
+        return -np.inf
 
     def offer(self, ids: Indices, scores: Scores) -> None:
         """Add ``ids`` with ``scores``, both ``(rows,)``, and keep the best."""

@@ -64,6 +64,7 @@ class Graph:
         ``threads`` is 0 for all cores; with 1 the graph is deterministic.
         """
         check_usearch()
+        # Of an extra; exact search does not need it.
         from usearch.index import Index
 
         index = Index(
@@ -104,6 +105,7 @@ class Graph:
         """Return for each unit row of ``queries`` approximately the nearest ``count`` rows, in no particular order."""
         self._index.expansion_search = self.expansion
         matches = self._index.search(queries, count, threads=self._threads)
+        # For one query usearch returns its matches without the axis of queries.
         if queries.shape[0] == 1:
             return [np.asarray(matches.keys, dtype=np.intp).reshape(-1)]
         return [
@@ -125,6 +127,7 @@ def neighbours(
 
     Queries are unit rows ``(sample, dim)``, ``sample`` their row numbers.
     """
+    # Ten and the row itself.
     best = [Best(11) for _ in sample]
     nearest(queries, blocks, best, 11)
     return [closest.scores[closest.ids != row][:10] for closest, row in zip(best, sample, strict=True)]

@@ -72,11 +72,16 @@ def make_lists(queries: Embeddings, targets: Embeddings, floor: float, most: int
     as the same object. The result is deterministic.
     """
     same = queries is targets
+    # Lists of 8 rows or more; for many rows, about as many lists as rows in a list.
     count = int(max(1, min(np.sqrt(8 * len(targets)), len(targets) / 8)))
     centres = _centres(targets, count)
     probes = _closest(queries, centres, min(PROBES[-1], count))
-    homes = probes[:, 0].copy() if same else _closest(targets, centres, 1)[:, 0]
+    if same:
+        homes = probes[:, 0].copy()
+    else:
+        homes = _closest(targets, centres, 1)[:, 0]
     sample = np.sort(np.random.default_rng(0).choice(len(queries), size=min(SAMPLE, len(queries)), replace=False))
+    # One more where a row finds itself, which is no link.
     best = [Best(most + same) for _ in sample]
     nearest(queries[sample], lambda: blocks(targets), best, most + same)
     different = [(closest.ids != row) | (not same) for row, closest in zip(sample, best, strict=True)]
@@ -92,6 +97,7 @@ def make_lists(queries: Embeddings, targets: Embeddings, floor: float, most: int
         if same:  # a pair is found from either end
             hits |= _meets(probes[second, :used], homes[first])
         recall = float(hits.mean()) if len(hits) else np.nan
+        # Fewer sampled links than ENOUGH say little about the recall: the next step is taken.
         if used >= count or (len(hits) >= ENOUGH and recall >= WANTED):
             break
     return Lists(queries, probes[:, :used].copy(), targets, homes, same, recall, len(first))
@@ -154,6 +160,7 @@ def _centres(vectors: Embeddings, count: int) -> Embeddings:
         sums = np.zeros_like(centres)
         np.add.at(sums, homes, sample)
         nonempty = np.linalg.norm(sums, axis=1) > 0
+        # An empty list keeps its centre.
         centres[nonempty] = unit_rows(sums[nonempty])
     return centres
 

@@ -76,11 +76,14 @@ def mine(vectors: npt.NDArray[np.floating], *, top: int = 100, threshold: float 
     best = np.zeros(0), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
 
     def floor() -> float:
-        return max(threshold, best[0][-1]) if len(best[0]) == top else threshold
+        if len(best[0]) != top:
+            return threshold
+        return max(threshold, float(best[0][-1]))
 
     slack = margin(vectors.shape[1]) if vectors.ndim == 2 else 0.0
     for near in near_pairs(vectors, floor):
         if len(near.scores) > top:
+            # Float32 scores only choose the candidates; slack keeps those that rounding puts too low.
             least = np.partition(near.scores, len(near.scores) - top)[len(near.scores) - top]
             near = near.take(near.scores >= least - slack)
         for block in pair_blocks(near):
@@ -110,9 +113,12 @@ def near_pairs(vectors: npt.NDArray[np.floating], floor: Callable[[], float]) ->
     for low in range(0, len(vectors), BLOCK_ROWS):
         left = unit_rows(vectors[low : low + BLOCK_ROWS], low)
         for high in range(low, len(vectors), BLOCK_ROWS):
-            right = left if high == low else unit_rows(vectors[high : high + BLOCK_ROWS], high)
+            right = left
+            if high != low:
+                right = unit_rows(vectors[high : high + BLOCK_ROWS], high)
             scores = left @ right.T
             if high == low:
+                # Below every cosine: a pair is seen once, and a row not with itself.
                 scores[np.tril_indices(len(left))] = -2.0
             first, second = np.nonzero(scores >= floor() - slack)
             if len(first):

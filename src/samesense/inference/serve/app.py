@@ -124,7 +124,9 @@ def _add_work(app: FastAPI, services: Services) -> None:
     async def rerank(request: Request, form: RerankRequest) -> Response:
         service = services.reranker(form.model)
         by_default = request.url.path == "/v1/rerank"
-        with_documents = by_default if form.return_documents is None else form.return_documents
+        with_documents = by_default
+        if form.return_documents is not None:
+            with_documents = form.return_documents
 
         async def work() -> Answer:
             scores, tokens = await service.rerank(form.query, form.documents)

@@ -158,19 +158,7 @@ class Batcher(Generic[Item]):
             if job.answer.done():  # cancelled, or failed in an earlier batch
                 continue
             first = job.taken
-            spent = 0
-            while job.taken < len(job.items) and room > 0:
-                item = job.items[job.taken]
-                size = 0 if item in chosen else job.sizes[job.taken]
-                if chosen and size > room:
-                    room = 0  # the batch is full; an item larger than a batch is taken only into an empty one
-                elif spent and spent + size > quota:
-                    break
-                else:
-                    room -= size
-                    spent += size
-                    chosen.add(item)
-                    job.taken += 1
+            room = self._take_items(job, chosen, room, quota)
             if job.taken > first:
                 batch.append((job, first, job.taken))
             if job.taken < len(job.items):
@@ -180,6 +168,24 @@ class Batcher(Generic[Item]):
                 else:
                     self._waiting.appendleft(job)
         return batch
+
+    def _take_items(self, job: _Job[Item], chosen: set[Item], room: int, quota: int) -> int:
+        """Take items of a request until the batch is full or its quota is used up; return the room that is left."""
+        spent = 0
+        while job.taken < len(job.items) and room > 0:
+            item = job.items[job.taken]
+            size = 0  # of an item that the batch has already, for another request
+            if item not in chosen:
+                size = job.sizes[job.taken]
+            if chosen and size > room:
+                return 0  # the batch is full; an item larger than a batch is taken only into an empty one
+            if spent and spent + size > quota:
+                return room
+            room -= size
+            spent += size
+            chosen.add(item)
+            job.taken += 1
+        return room
 
     async def _answer(self, batch: list[_Slice[Item]]) -> None:
         """Compute a batch and hand out its rows; if it fails, compute every request alone, so that only one fails."""

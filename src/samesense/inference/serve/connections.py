@@ -79,7 +79,10 @@ class Patience:
             idle = cycle is None or cycle.response_complete
             old_cycle, old_idle, old_since = before.get(connection, (None, not idle, now))
             since = old_since if (old_cycle, old_idle) == (cycle, idle) else now
-            limit = self._limits.max_header_seconds if idle else TIMES * self._limits.max_seconds
+            if idle:
+                limit = self._limits.max_header_seconds
+            else:
+                limit = TIMES * self._limits.max_seconds
             if now - since > limit:
                 connection.transport.abort()
             else:

@@ -109,7 +109,9 @@ def _normalization(form: EmbedRequest, service: EmbeddingService) -> Callable[[E
             "'normalize' out.",
             param="normalize",
         )
-    return unit_rows if form.normalize else lambda rows: rows
+    if form.normalize:
+        return unit_rows
+    return lambda rows: rows
 
 
 def _check_side(direction: str) -> None:
@@ -136,7 +138,10 @@ def _add_plain_rerank(app: FastAPI, services: Services) -> None:
         async def work() -> Answer:
             scores, tokens = await service.rerank(form.query, documents or [], param, truncate=form.truncate)
             plain = RerankRequest(query=form.query, documents=documents or [], top_n=form.top_n)
-            with_documents = form.return_documents if form.texts is None else form.return_text
+            if form.texts is None:
+                with_documents = form.return_documents
+            else:
+                with_documents = form.return_text
             answer = partial(ranked, scores, plain, tokens, with_documents=with_documents, noise=service.serving.noise)
             if form.texts is None:
                 return lambda: answer() | signed(service, tokens)

@@ -42,7 +42,9 @@ class RequestError(Exception):
 
         Source: the error object of the OpenAI API (message, type, param, code).
         """
-        kind = "server_error" if self.status >= 500 else "invalid_request_error"
+        kind = "invalid_request_error"
+        if self.status >= 500:
+            kind = "server_error"
         if self.status == 429:
             kind = "rate_limit_error"
         param = None if self.param is None else _excerpt(self.param, 100)
@@ -52,7 +54,9 @@ class RequestError(Exception):
 def _excerpt(text: str, most: int) -> str:
     """Return the first ``most`` characters of a text, with lone surrogates escaped, which cannot be sent."""
     beginning = text[:most].encode(errors="backslashreplace").decode()
-    return beginning if len(text) <= most else f"{beginning} ..."
+    if len(text) <= most:
+        return beginning
+    return f"{beginning} ..."
 
 
 def invalid(message: str, *, param: str | None = None, status: int = 400) -> RequestError:

@@ -118,7 +118,10 @@ class Limits:
 
     def check_where(self, where: str | Mapping[str, Any] | None) -> None:
         """Raise RequestError 413 for a condition that is too long, as text or as JSON."""
-        size = len(where) if isinstance(where, str) else len(json.dumps(where, ensure_ascii=False))
+        if isinstance(where, str):
+            size = len(where)
+        else:
+            size = len(json.dumps(where, ensure_ascii=False))
         if size > self.max_where:
             message = f"A condition may have {self.max_where} bytes; received {size}. Ask for fewer values at once."
             raise _beyond(message, "max_where", "where")

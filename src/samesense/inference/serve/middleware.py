@@ -174,7 +174,9 @@ def _replay(body: bytes, receive: Receive) -> Receive:
     whole: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def replay() -> Message:
-        return whole.pop() if whole else await receive()
+        if whole:
+            return whole.pop()
+        return await receive()
 
     return replay
 

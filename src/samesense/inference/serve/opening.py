@@ -75,30 +75,43 @@ def open_models(
     if threshold == "calibrated" and not any(calibrations):
         read_of(_address(locations[0][1]), calibration)  # raises the error that says what is missing
     loaded = [_open(location, backend, precision) for _, location in locations]
-    servings = []
-    for (name, _), model, model_calibration in zip(locations, loaded, calibrations, strict=True):
-        model_threshold: float | None = None
-        if not isinstance(threshold, str):
-            model_threshold = threshold
-        elif model_calibration is not None:
-            model_threshold = model_calibration.threshold()
-        work = {"encode": model.encode} if model.embeds else {"score": model.scores}
-        servings.append(
-            Serving(
-                name=name,
-                tokens=served_tokens(model),
-                calibration=model_calibration,
-                threshold=model_threshold,
-                noise=noise_of(model.protocol),
-                tells_tasks_apart=model.tells_tasks_apart,
-                **work,
-                **options,
-            )
-        )
+    servings = [
+        _serving(name, model, model_calibration, threshold, options)
+        for (name, _), model, model_calibration in zip(locations, loaded, calibrations, strict=True)
+    ]
     if collection is not None:
         search, index = _open_search(collection, loaded)
         servings[index] = replace(servings[index], search=search)
     return servings
+
+
+def _serving(
+    name: str,
+    model: Model,
+    calibration: Calibration | None,
+    threshold: float | str | None,
+    options: Mapping[str, Any],
+) -> Serving:
+    """Return what serves a model; the word for a threshold stands for that of its calibration."""
+    number: float | None = None
+    if not isinstance(threshold, str):
+        number = threshold
+    elif calibration is not None:
+        number = calibration.threshold()
+    if model.embeds:
+        work: dict[str, Any] = {"encode": model.encode}
+    else:
+        work = {"score": model.scores}
+    return Serving(
+        name=name,
+        tokens=served_tokens(model),
+        calibration=calibration,
+        threshold=number,
+        noise=noise_of(model.protocol),
+        tells_tasks_apart=model.tells_tasks_apart,
+        **work,
+        **options,
+    )
 
 
 def named_models(models: ModelLike | Sequence[ModelLike] | Mapping[str, ModelLike]) -> list[tuple[str, ModelLike]]:
@@ -191,7 +204,9 @@ def read_keys(file: Path | None) -> list[str]:
         value = os.environ.get(KEY_VARIABLE)
         if value is not None and not value.strip():
             raise ConfigError(f"{KEY_VARIABLE} is set and empty, which would let everyone in. Give a key, or unset it.")
-        return [] if value is None else _checked([value.strip()], KEY_VARIABLE)
+        if value is None:
+            return []
+        return _checked([value.strip()], KEY_VARIABLE)
     try:
         keys = [line.strip() for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
     except (OSError, UnicodeDecodeError) as error:

@@ -93,7 +93,10 @@ def serve(
     """
     check_port(port)
     # A server on loopback without a key is what DNS rebinding attacks; elsewhere a key or the network protects it.
-    allowed = (*hosts, *LOOPBACK) if hosts or (not keys and host in LOOPBACK) else ()
+    if hosts or (not keys and host in LOOPBACK):
+        allowed = (*hosts, *LOOPBACK)
+    else:
+        allowed = ()
     app = build_app(services, keys=keys, hosts=allowed_names(allowed), labels=labels)
     if host not in LOOPBACK and not keys:
         logger.info("anyone who reaches this address may use the server; `api_key_file` asks for a key")

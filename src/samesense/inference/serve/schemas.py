@@ -50,8 +50,12 @@ def json_excerpt(value: object) -> str:
         return json.dumps(value)[:60]
     if isinstance(value, dict):
         names = ", ".join(json.dumps(str(name)[:40]) for name, _ in zip(value, range(SHOWN_NAMES), strict=False))
-        return f"an object with the fields {names}" if names else "an empty object"
-    return f"a list of {len(value)}" if isinstance(value, list) else json_kind(value)
+        if not names:
+            return "an empty object"
+        return f"an object with the fields {names}"
+    if isinstance(value, list):
+        return f"a list of {len(value)}"
+    return json_kind(value)
 
 
 def read_input(value: object) -> list[str] | list[Ids]:
@@ -73,7 +77,9 @@ def read_input(value: object) -> list[str] | list[Ids]:
 
 def _unwrap_text(value: Any) -> Any:
     """Return the text of ``{"text": ...}``, which Jina's clients send, or the value itself."""
-    return value["text"] if isinstance(value, dict) and list(value) == ["text"] else value
+    if isinstance(value, dict) and list(value) == ["text"]:
+        return value["text"]
+    return value
 
 
 def _item_kind(value: object) -> str:
@@ -83,7 +89,9 @@ def _item_kind(value: object) -> str:
     if isinstance(value, int | float):
         return "numbers"
     if isinstance(value, list):
-        return "lists of token ids" if _is_ids(value) else "lists of other values"
+        if _is_ids(value):
+            return "lists of token ids"
+        return "lists of other values"
     kinds: dict[type, str] = {str: "texts", dict: "objects"}
     return kinds.get(type(value), json_kind(value))
 
@@ -214,7 +222,9 @@ TASKS: dict[str, TaskName] = {
 
 def task_of(input_type: str | None) -> TaskName | None:
     """Return the task that a client's ``input_type`` or ``task`` means."""
-    return TASKS.get(input_type.lower()) if input_type is not None else None
+    if input_type is None:
+        return None
+    return TASKS.get(input_type.lower())
 
 
 class SimilarityRequest(_ModelForm):

@@ -164,7 +164,9 @@ class Service(ABC, Generic[Item]):
         """Return the score from which on a pair is a yes; RequestError if there is none."""
         threshold = self.serving.threshold
         try:
-            return self.calibrated().threshold() if threshold is None else threshold
+            if threshold is not None:
+                return threshold
+            return self.calibrated().threshold()
         except ConfigError as error:
             raise RequestError(404, str(error), code="no_threshold", param="yes_no") from error
 
@@ -182,7 +184,9 @@ class Service(ABC, Generic[Item]):
         calibration = self.serving.calibration
         threshold = self.serving.threshold
         if calibration is None:
-            return None if threshold is None else {"score": threshold, "precision": None}
+            if threshold is None:
+                return None
+            return {"score": threshold, "precision": None}
         calibrated = calibration.thresholds.get(calibration.decide)
         if threshold is None and calibrated is None:
             return None
@@ -215,7 +219,9 @@ class Service(ABC, Generic[Item]):
         """
         longest = self.serving.tokens.longest
         long = [index for index, size in enumerate(sizes) if size > longest]
-        may_truncate = self.serving.long == "cut" if truncate is None else truncate
+        may_truncate = truncate
+        if truncate is None:
+            may_truncate = self.serving.long == "cut"
         if long and not may_truncate:
             message = f"The model reads {longest} tokens; {what} {long[0]} of '{param}' has {sizes[long[0]]}. Split it."
             raise invalid(message, param=param, status=413)
@@ -309,7 +315,8 @@ class EmbeddingService(Service[TaskText]):
         """
         texts = await self._as_texts(inputs, param)
         sizes = await self._sizes(texts, param, truncate)
-        task = task if self.serving.tells_tasks_apart else None
+        if not self.serving.tells_tasks_apart:
+            task = None
         return await self.batcher.submit([TaskText(task, text) for text in texts], sizes), sum(sizes)
 
     async def similarities(
@@ -397,7 +404,9 @@ class EmbeddingService(Service[TaskText]):
                 param="dimensions",
             )
         leading = rows[:, :dimensions]
-        return unit_rows(leading) if self.serving.normalize else leading
+        if not self.serving.normalize:
+            return leading
+        return unit_rows(leading)
 
     async def _as_texts(self, inputs: Sequence[str] | Sequence[Ids], param: str) -> list[str]:
         """Return the texts of inputs, decoding token ids where the server accepts them."""

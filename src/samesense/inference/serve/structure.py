@@ -67,4 +67,6 @@ def _chunk(body: bytes, start: int) -> bytes:
     """Return the next chunk of ``body``, one byte longer where it would end between a backslash and its character."""
     chunk = body[start : start + CHUNK]
     backslashes = len(chunk) - len(chunk.rstrip(b"\\"))
-    return body[start : start + CHUNK + 1] if backslashes % 2 else chunk
+    if backslashes % 2:
+        return body[start : start + CHUNK + 1]
+    return chunk

@@ -81,6 +81,7 @@ class Words:
 def served_tokens(model: Model) -> Tokens:
     """Return what counts and decodes a model's tokens."""
     if model.onnx is not None:
+        # An exported folder is served without torch, by the file of its tokenizer.
         from tokenizers import Tokenizer
 
         description = model.onnx.description
@@ -94,6 +95,7 @@ def served_tokens(model: Model) -> Tokens:
 
 def tokens_of(model: Any) -> FastTokens:
     """Return what counts and decodes the tokens of a SentenceTransformer or CrossEncoder."""
+    # Loads torch, which such a model has loaded already.
     from samesense.encoder.forward.routes import default_prompt
 
     tokenizer = fast_tokenizer(model, "Serving, which counts tokens,")

@@ -42,6 +42,8 @@ def _structs(rows: Rows, source: Source) -> list[dict[str, Any]]:
 
     def cell(name: str, value: Any) -> Any:
         convert = converters.get(source.fields[name])
-        return value if value is None or convert is None else convert(value)
+        if value is None or convert is None:
+            return value
+        return convert(value)
 
     return [{name: cell(name, value) for name, value in metadata.items()} for metadata in rows.metadata]

@@ -64,6 +64,7 @@ def _writer(store: StoreName) -> Write:
     """Return what writes into a store; imported here, as only its package may be installed."""
     match store:
         case "parquet":
+            # Each store is an extra of its own: only the one that is written to is imported.
             from samesense.inference.stores.parquet import write
         case "lancedb":
             from samesense.inference.stores.lance import write

@@ -84,13 +84,18 @@ def label_text(data: PairData) -> str:
             f"{number_text(low)} to {number_text(high)} {_percent(int(number), len(labels))}"
             for number, low, high in zip(numbers, edges[:-1].round(2), edges[1:].round(2), strict=True)
         ]
-    scale = "" if data.scale is None or data.kind != "scored" else f" on {'-'.join(map(number_text, data.scale))}"
+    if data.scale is None or data.kind != "scored":
+        scale = ""
+    else:
+        scale = f" on {'-'.join(map(number_text, data.scale))}"
     return f"{data.kind}{scale}: {', '.join(shares)}"
 
 
 def _percent(count: int, total: int) -> str:
     percentage = 100 * count / total
-    return f"{percentage:.0f} %" if percentage >= 1 or not count else "< 1 %"
+    if percentage >= 1 or not count:
+        return f"{percentage:.0f} %"
+    return "< 1 %"
 
 
 def _text_cells(texts: Sequence[str]) -> list[str]:
@@ -130,7 +135,9 @@ def count_unread(models: Sequence[Scorer], tasks: Sequence[Task]) -> TitledTable
         texts += [text for text in task.texts() if isinstance(text, str)]
     rows = []
     for model in models:
-        reading = model.reading if isinstance(model, Model) and model.embeds else None
+        reading = None
+        if isinstance(model, Model) and model.embeds:
+            reading = model.reading
         if reading is None or reading.longest is None:
             continue
         cells = []
@@ -139,7 +146,9 @@ def count_unread(models: Sequence[Scorer], tasks: Sequence[Task]) -> TitledTable
             cells.append(_percent(sum(reading.longer(sample)), max(1, len(sample))))
         rows.append([model.name, f"{reading.longest:,}", *cells])
     header = ["model", "tokens at most", *by_set]
-    return TitledTable("Share of texts that a model cuts", header, rows, numeric=header[1:]) if rows else None
+    if not rows:
+        return None
+    return TitledTable("Share of texts that a model cuts", header, rows, numeric=header[1:])
 
 
 def trained_on(specs: Mapping[str, str], tasks: Sequence[Task]) -> list[str]:

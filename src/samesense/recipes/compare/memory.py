@@ -99,6 +99,7 @@ def peak_memory() -> float:
 
 def _read_texts(spec: str, texts: Sequence[str], precision: Precision) -> None:
     """Open a model by its name, read the texts with it, and print the peak."""
+    # In the process that is measured, which imports what the model needs and nothing else.
     from samesense.inference.models.load import load
 
     reader_of(load(spec, precision=precision))(texts)

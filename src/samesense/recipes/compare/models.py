@@ -62,7 +62,9 @@ def open_models(
 def _kept(spec: Any, cache: Path | None) -> Path | bool:
     """Return where embeddings are kept: in memory alone those of a function, which may change between runs."""
     told_apart = isinstance(spec, str | Model) or hasattr(spec, "state_dict")
-    return cache if cache is not None and told_apart else True
+    if cache is not None and told_apart:
+        return cache
+    return True
 
 
 def places_of(models: Models) -> list[str]:
@@ -72,7 +74,7 @@ def places_of(models: Models) -> list[str]:
 
 def named(models: Models) -> list[tuple[str, Any]]:
     """Return name and specification of each model; a path is named by its last part, if no other is."""
-    model_specs = models.values() if isinstance(models, Mapping) else models
+    model_specs = list(models.values()) if isinstance(models, Mapping) else list(models)
     specs = [str(model) if isinstance(model, Path) else model for model in model_specs]
     if isinstance(models, Mapping):
         return list(zip(models, specs, strict=True))
@@ -119,7 +121,9 @@ def _parts(spec: Any) -> tuple[str, list[str], str]:
 
 def _run_of(path: Path) -> Path:
     """Return the run folder whose model a path is, else the path itself."""
-    return path.parent if path.name == "model" and (path.parent / "manifest.json").is_file() else path
+    if path.name == "model" and (path.parent / "manifest.json").is_file():
+        return path.parent
+    return path
 
 
 def _seed(spec: Any) -> int | None:
@@ -134,4 +138,6 @@ def _seed(spec: Any) -> int | None:
     except DataError as error:
         raise ModelError(str(error)) from error
     seed = settings.get("seed") if isinstance(settings, dict) else None
-    return seed if isinstance(seed, int) else None
+    if isinstance(seed, int):
+        return seed
+    return None

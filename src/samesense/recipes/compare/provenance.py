@@ -80,7 +80,9 @@ def _fingerprint(spec: str) -> str:
     except OSError as error:
         return f"unreadable: {shortened(error)}"
     under = base_of(folder)
-    return digits if under is None else f"{digits} on {_fingerprint(under) or under}"
+    if under is None:
+        return digits
+    return f"{digits} on {_fingerprint(under) or under}"
 
 
 def _decides(path: Path, folder: Path) -> bool:

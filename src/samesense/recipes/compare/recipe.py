@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
@@ -18,6 +20,7 @@ from samesense.errors import ConfigError, DataError
 from samesense.evaluation.averages import averages
 from samesense.evaluation.run import Cost, Evaluations, evaluate_candidates
 from samesense.evaluation.suites import find_tasks
+from samesense.evaluation.task import Task
 from samesense.execution.progress import stage
 from samesense.inference.explain import marked
 from samesense.inference.models.model import Model
@@ -34,7 +37,8 @@ from samesense.reports.illustrate import distributions, heatmaps, model_styles, 
 from samesense.reports.recommendation import recommend
 from samesense.reports.report import Report
 from samesense.reports.significance import paired_comparisons
-from samesense.reports.standing import rank
+from samesense.reports.standing import Ranking, rank
+from samesense.reports.tables import TitledTable
 from samesense.types import Evidence, Marked, Pair, Precision, Result, Scorer
 
 logger = logging.getLogger(__name__)
@@ -77,56 +81,37 @@ def compare(  # noqa: PLR0913 - each is one flag of the command
     trained = read_runs(runs)
     curves = run_figures(trained, sweep)
     tasks, missing, unfit = find_tasks(data, suites, fast=fast, reading=reading)
-    shown_sentences = own_sentences(tasks) if sentences is None else sentences
-    made_in = describe_environment(precision)
-    shades = _Shades()
+    if sentences is None:
+        sentences = own_sentences(tasks)
+    environment = describe_environment(precision)
     if "transfer" in suites:
-        made_in["transfer folds"] = "5 (fast)" if fast else "10"
+        environment["transfer folds"] = "5 (fast)" if fast else "10"
+    shades = _Shades()
     with TemporaryDirectory() as scratch:  # a model and its maps share their vectors, if only for this run
         scorers = open_models(models, precision=precision, fit_texts=fit_texts, cache=cache or Path(scratch))
         names = [candidate.name for _, candidate in scorers]
         if against is not None and against not in names:
             raise ConfigError(f"The reference (against) must be one of {', '.join(names)}; received {against!r}.")
-        reference = against or names[0]
-
-        def after(model: Scorer, results: Sequence[Result], evidence: Sequence[Evidence]) -> None:
-            keep(results)
-            shades.add(model, evidence)
-
-        specs = {candidate.name: spec for spec, candidate in scorers}
-        warnings = trained_on(specs, tasks)
-        for warning in warnings:
-            logger.warning(warning)
-        described = [describe_data(tasks), count_unread([candidate for _, candidate in scorers], tasks)]
-
-        def costs(candidates: Sequence[tuple[str, Scorer]], texts: Sequence[str]) -> list[Cost]:
-            return add_memory(measure_costs(candidates, texts), candidates, texts, precision)
-
-        logger.info(f"{len(tasks)} tasks: {', '.join(f'{task.suite} {task.dataset}' for task in tasks)}")
+        warnings = trained_on({candidate.name: spec for spec, candidate in scorers}, tasks)
+        _log_start(tasks, warnings)
+        data_tables = _data_tables(scorers, tasks)
         evaluations = evaluate_candidates(
             scorers,
             tasks,
-            sentences=[item for group in shown_sentences.groups for item in group],
-            costs=costs if speed else None,
-            then=after,
+            sentences=list(chain.from_iterable(sentences.groups)),
+            costs=partial(_costs, precision) if speed else None,
+            then=partial(_keep_and_shade, keep, shades),
         )
     logger.info("comparing")
     with stage("comparing the models"):
+        reference = against or names[0]
         comparisons, problems = paired_comparisons(evaluations.evidence, evaluations.results, against=reference)
+        ranking, why_not_ranked = _ranking(evaluations, reference)
+        recommendation = None
+        if ranking is not None:
+            recommendation = recommend(ranking, evaluations.failures)
         means = averages(evaluations.results)
         styles = model_styles(names)
-        try:
-            failed = {failure.model for failure in evaluations.failures}
-            ranking = rank(
-                evaluations.evidence, evaluations.results, evaluations.models, against=reference, failed=failed
-            )
-        except DataError as error:
-            ranking = None
-            problems.append(f"No model is named the best: {error}")
-        else:
-            if ranking is None:
-                problems.append(NOT_RANKED)
-                logger.warning(NOT_RANKED)
         return Report(
             models=evaluations.models,
             results=evaluations.results,
@@ -136,36 +121,79 @@ def compare(  # noqa: PLR0913 - each is one flag of the command
             against=against,
             failures=evaluations.failures,
             ranking=ranking,
-            recommendation=None if ranking is None else recommend(ranking, evaluations.failures),
+            recommendation=recommendation,
             opening=openings(ranking, styles),
-            notes=[*_notes(evaluations, missing, unfit, problems), *without_curve(trained)],
+            notes=[*_notes(evaluations, missing, unfit, [*problems, *why_not_ranked]), *without_curve(trained)],
             general=[
                 *planes(evaluations.results, means, styles),
-                *heatmaps(evaluations.sentences, shown_sentences.groups, shown_sentences.origin),
+                *heatmaps(evaluations.sentences, sentences.groups, sentences.origin),
                 *curves,
             ],
             by_dataset=distributions(evaluations.evidence, styles),
-            marked=shades.found,
-            environment=made_in,
+            marked=shades.marked,
+            environment=environment,
             warnings=warnings,
-            data=[item for item in described if item is not None],
+            data=data_tables,
             fingerprints=model_fingerprints([spec for spec, _ in scorers]),
         )
+
+
+def _log_start(tasks: Sequence[Task], warnings: Sequence[str]) -> None:
+    for warning in warnings:
+        logger.warning(warning)
+    logger.info(f"{len(tasks)} tasks: {', '.join(f'{task.suite} {task.dataset}' for task in tasks)}")
+
+
+def _costs(precision: Precision, candidates: Sequence[tuple[str, Scorer]], texts: Sequence[str]) -> list[Cost]:
+    return add_memory(measure_costs(candidates, texts), candidates, texts, precision)
+
+
+def _keep_and_shade(
+    keep: Callable[[Sequence[Result]], None],
+    shades: _Shades,
+    model: Scorer,
+    results: Sequence[Result],
+    evidence: Sequence[Evidence],
+) -> None:
+    keep(results)  # before anything of this model can stop
+    shades.add(model, evidence)
+
+
+def _data_tables(scorers: Sequence[tuple[str, Scorer]], tasks: Sequence[Task]) -> list[TitledTable]:
+    """Return what the data are, and the share of texts that models cut, if any is cut."""
+    tables = [describe_data(tasks)]
+    unread = count_unread([candidate for _, candidate in scorers], tasks)
+    if unread is not None:
+        tables.append(unread)
+    return tables
+
+
+def _ranking(evaluations: Evaluations, reference: str) -> tuple[Ranking | None, list[str]]:
+    """Rank the models; return ``None`` and the reason if there is no ranking."""
+    failed = {failure.model for failure in evaluations.failures}
+    try:
+        ranking = rank(evaluations.evidence, evaluations.results, evaluations.models, against=reference, failed=failed)
+    except DataError as error:
+        return None, [f"No model is named the best: {error}"]
+    if ranking is None:
+        logger.warning(NOT_RANKED)
+        return None, [NOT_RANKED]
+    return ranking, []
 
 
 class _Shades:
     """Shares of the words in the pairs that each model places worst, of several seeds by the first."""
 
     def __init__(self) -> None:
-        self.found: dict[str, dict[Pair, tuple[Marked, Marked]]] = {}
+        self.marked: dict[str, dict[Pair, tuple[Marked, Marked]]] = {}
 
     def add(self, model: Scorer, evidence: Sequence[Evidence]) -> None:
         """Explain the pairs of a model that tokens explain; leaving words out would cost a score each."""
-        if isinstance(model, Model) and model.name not in self.found:
+        if isinstance(model, Model) and model.name not in self.marked:
             cases = [case for item in evidence if item.has_scores for case in against_gold(item)]
             try:
                 with stage("explaining the pairs placed worst"):
-                    self.found[model.name] = marked(model, dict.fromkeys(case.texts for case in cases))
+                    self.marked[model.name] = marked(model, dict.fromkeys(case.texts for case in cases))
             except Exception as error:  # such as that of a tokenizer: what was evaluated is worth more
                 logger.warning(f"words of {model.name} are not shaded: {type(error).__name__}: {error}")
 
@@ -173,7 +201,9 @@ class _Shades:
 def _notes(
     evaluations: Evaluations, missing: Sequence[str], unfit: Sequence[str], problems: Sequence[str]
 ) -> list[str]:
-    absent = [f"Not found in the data, so not run: {', '.join(missing)}."] if missing else []
+    absent = []
+    if missing:
+        absent.append(f"Not found in the data, so not run: {', '.join(missing)}.")
     differing = {(row.dataset, why_not_comparable(row.protocol)): None for row in evaluations.results}
     apart = [f"{name}: not comparable with published figures: {why}." for name, why in differing if why]
     return [*unfit, *absent, *apart, *evaluations.notes, *problems]

@@ -27,7 +27,10 @@ def read_runs(specs: Sequence[str]) -> list[Run]:
         ]
         seed = run.name, repr(settings.get("seed"))
         if differing or seed in names:
-            why = f"differ in {', '.join(differing)}" if differing else f"have seed {settings.get('seed')}"
+            if differing:
+                why = f"differ in {', '.join(differing)}"
+            else:
+                why = f"have seed {settings.get('seed')}"
             raise ConfigError(
                 f"Runs of one name are seeds of one thing; two named {run.name!r} {why}. Give them names of their own, "
                 "as in: `runs` first=FOLDER second=FOLDER"

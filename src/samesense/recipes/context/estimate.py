@@ -29,8 +29,20 @@ from samesense.training import manifest
 
 logger = logging.getLogger(__name__)
 
-WORDS, REFERENCE, SENTENCES, STEPS, WINDOWS = 20_000, 50, 200, 8, 50
-"""Of the little: words, sentences read to whiten and to harvest, steps of a generator, windows held out."""
+WORDS = 20_000
+"""Words of the documents by which the time is estimated."""
+
+REFERENCE = 50
+"""Sentences that are read to whiten."""
+
+SENTENCES = 200
+"""Sentences that are read to harvest."""
+
+STEPS = 8
+"""Steps of a generator."""
+
+WINDOWS = 50
+"""Windows that are held out."""
 
 
 def estimate(job: Job[Documents, ContextSettings]) -> list[str]:
@@ -105,7 +117,9 @@ def _fewer(mixture: HarvestSettings, by_words: bool) -> dict[str, Any]:
     unit = min(sentences, mixture.unit)
     pairs = unit * (unit - 1) // 2
     few = {"pairs": pairs, "shard_size": pairs, "workers": 1, "executor": "embedded"}
-    return {**few, "sentences": sentences} if by_words else few
+    if not by_words:
+        return few
+    return {**few, "sentences": sentences}
 
 
 def _times(name: str, origin: OriginSettings, windows: int, scale: float) -> float:
@@ -117,7 +131,9 @@ def _times(name: str, origin: OriginSettings, windows: int, scale: float) -> flo
         return scale * origin.discriminator_epochs
     if name == "reference":
         return origin.reference / min(REFERENCE, origin.reference) / _workers(origin, origin.reference)
-    return scale if name == "corpus" else 1.0
+    if name == "corpus":
+        return scale
+    return 1.0
 
 
 def _workers(settings: OriginSettings | HarvestSettings, sentences: int) -> int:

@@ -49,7 +49,8 @@ from samesense.training.fit import TrainOutput, check_settings
 
 logger = logging.getLogger(__name__)
 
-ORIGIN, HARVEST = "origin", "harvest"
+ORIGIN = "origin"
+HARVEST = "harvest"
 
 
 def run(job: Job[Documents, ContextSettings], *, overwrite: bool = False) -> TrainingRun:
@@ -161,7 +162,9 @@ class _Later:
             else:
                 shutil.copytree(output / SURROGATE / MODEL, beside, dirs_exist_ok=True)
                 set_rights(beside, settings.license, settings.language)
-        return [f"kept: {verdict.kept}", *lines] if verdict.kept else lines
+        if not verdict.kept:
+            return lines
+        return [f"kept: {verdict.kept}", *lines]
 
     def train_output(self) -> TrainOutput:
         """Return how the training of the Surrogate ended."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from samesense.context.corpus.corpus import Corpus
 from samesense.data.documents import Triplet, held_out, section_triplets
+from samesense.data.pairs.data import PairData
 from samesense.errors import DataError
 from samesense.evaluation.run import Evaluations, evaluate_candidates
 from samesense.evaluation.sections import PER_DOCUMENT, TRIPLET_SEED, SectionTask
@@ -34,7 +35,7 @@ from samesense.recipes.surrogate.recipe import KEPT, TASK, describe_kept
 from samesense.reports import append_results, read_results
 from samesense.reports.run_page import RunPage
 from samesense.reports.run_verdict import Role, Verdict, compare
-from samesense.reports.significance import paired_comparisons
+from samesense.reports.significance import Comparison, paired_comparisons
 from samesense.reports.standing import rank
 from samesense.reports.store import read_run
 from samesense.reports.sweeps import difference_table
@@ -47,8 +48,11 @@ from samesense.types import Pair, TaskResult
 VERDICT = "verdict.json"
 """File with what the manifest says of it."""
 
-START, WHITENED, SURROGATE = "start", "whitened start", "surrogate"
-"""Names of what is compared; the last is also the folder of its run."""
+START = "start"
+WHITENED = "whitened start"
+
+SURROGATE = "surrogate"
+"""Name of the Surrogate where models are compared, and the folder of its run."""
 
 REPORT = "report.md"
 
@@ -75,28 +79,26 @@ def evaluate(output: Path, job: Job[Documents, ContextSettings]) -> tuple[Verdic
     and lines about the outcome; the first ones say which model to take: by the test pairs, or else by the sections, and
     by the pairs that selected the Surrogate only where there is nothing else.
     """
-    folder = output / SURROGATE
-    path = output / RESULTS
     settings = job.settings
-    surrogate_rows = [row for row in read_results(folder / RESULTS) if row.task == TASK]
-    sections, section_lines = _sections(job)
-    pairs = [None if data is None else StsTask(data, dataset=data.name) for data in (job.test, job.dev)]
+    test = _pairs_task(job.test)
+    dev = _pairs_task(job.dev)
+    sections, section_line = _sections(job)
     guards = [StsTask(data, dataset=data.name) for data in job.guards]
-    tasks: list[Task] = [task for task in (pairs[0], sections, pairs[1], *guards) if task is not None]
-    specs = [f"{SURROGATE}={folder}"]
+    # The first one decides which model is recommended.
+    tasks: list[Task] = [task for task in (test, sections, dev, *guards) if task is not None]
+
+    sentences = _some_sentences(output, settings)
+    specs = [f"{SURROGATE}={output / SURROGATE}"]
     if settings.encoder == "bi":  # a cross-encoder begins with a head that says nothing yet
         specs = [f"{START}={settings.model}", f"{WHITENED}={settings.model}+whiten", *specs]
-    sentences = _some_sentences(output, settings)
-    models = open_models(specs, fit_texts=sentences) if tasks else []
+    models = []
+    if tasks:
+        models = open_models(specs, fit_texts=sentences)
     evaluations = evaluate_candidates(models, tasks)
     comparisons, problems = paired_comparisons(evaluations.evidence, evaluations.results, against=START)
-    path.unlink(missing_ok=True)
-    append_results(path, [*evaluations.results, *surrogate_rows])
-    write_text(output / COMPARED, f"{difference_table(comparisons)}\n" if comparisons else "")
-    lines = [f"{one.dataset}: no figure of {one.model}, {one.reason}" for one in evaluations.failures]
-    evaluated = [data for data in (job.test, job.dev, *job.guards) if data is not None]
-    messages = [f"evaluated on {data.name} ({len(data):,} pairs)" for data in evaluated]
-    tasks_by_role: list[tuple[Role, Task | None]] = [("test", pairs[0]), (HELD_OUT, sections)]
+    _write_results(output, evaluations, comparisons)
+
+    tasks_by_role: list[tuple[Role, Task | None]] = [("test", test), (HELD_OUT, sections)]
     tasks_by_role += [("guard", guard) for guard in guards]
     verdict = _conclude(output, job, evaluations, tasks_by_role)
     if verdict.task is not None:
@@ -104,8 +106,34 @@ def evaluate(output: Path, job: Job[Documents, ContextSettings]) -> tuple[Verdic
     write_json(output / VERDICT, verdict.to_dict())
     if settings.report:
         _write_page(output, verdict, evaluations)
-    advice = _recommended(evaluations, tasks[0].dataset, settings) if tasks and len(specs) > 1 else []
-    return verdict, [*advice, section_lines, *messages, *lines, *problems]
+
+    advice = []
+    if tasks and len(specs) > 1:
+        advice = _recommended(evaluations, tasks[0].dataset, settings)
+    evaluated = [data for data in (job.test, job.dev, *job.guards) if data is not None]
+    messages = [f"evaluated on {data.name} ({len(data):,} pairs)" for data in evaluated]
+    failures = [
+        f"{failure.dataset}: no figure of {failure.model}, {failure.reason}" for failure in evaluations.failures
+    ]
+    return verdict, [*advice, section_line, *messages, *failures, *problems]
+
+
+def _pairs_task(data: PairData | None) -> StsTask | None:
+    if data is None:
+        return None
+    return StsTask(data, dataset=data.name)
+
+
+def _write_results(output: Path, evaluations: Evaluations, comparisons: Sequence[Comparison]) -> None:
+    """Write the results, with those of the Surrogate against the scores it learnt, and the table of differences."""
+    surrogate_rows = [row for row in read_results(output / SURROGATE / RESULTS) if row.task == TASK]
+    path = output / RESULTS
+    path.unlink(missing_ok=True)  # an earlier try of this stage may have left some
+    append_results(path, [*evaluations.results, *surrogate_rows])
+    table = ""
+    if comparisons:
+        table = f"{difference_table(comparisons)}\n"
+    write_text(output / COMPARED, table)
 
 
 def _conclude(
@@ -116,7 +144,7 @@ def _conclude(
 ) -> Verdict:
     """Return whether the Surrogate is better than the start, with advice."""
     findings = []
-    problems = [f"{one.dataset}: {one.reason}" for one in evaluations.failures]
+    problems = [f"{failure.dataset}: {failure.reason}" for failure in evaluations.failures]
     for role, task in tasks:
         if task is None:
             continue
@@ -124,10 +152,14 @@ def _conclude(
             before = _of(evaluations, task, START)
             after = _of(evaluations, task, SURROGATE)
             findings.append(compare(role, before, after))
-    first = next((one for one in findings if one.role != "guard"), None)
-    guards = tuple(one for one in findings if one.role == "guard")
-    reason = NO_START if job.settings.encoder == "cross" else f"neither test pairs nor {FEWEST_TRIPLETS} triplets"
-    verdict = Verdict(task=first, guards=guards, reason="" if first else reason, problems=tuple(problems))
+    first = next((finding for finding in findings if finding.role != "guard"), None)
+    guards = tuple(finding for finding in findings if finding.role == "guard")
+    reason = ""
+    if first is None:
+        reason = f"neither test pairs nor {FEWEST_TRIPLETS} triplets"
+        if job.settings.encoder == "cross":
+            reason = NO_START
+    verdict = Verdict(task=first, guards=guards, reason=reason, problems=tuple(problems))
     run = read_run(output / SURROGATE)
     record = manifest.read(output / SURROGATE)
     observations = Observations(job.settings, job.data, record["outcome"]["steps"], run.curve)
@@ -137,9 +169,13 @@ def _conclude(
 def _reason_to_keep(job: Job[Documents, ContextSettings], verdict: Verdict, sentences: Sequence[str]) -> str:
     """Return why ``model/`` is the start, and where the Surrogate is; empty where ``model/`` is the Surrogate."""
     cosines = random_cosines(load(job.settings.model, precision="float32"), sentences)
-    mean_cosine = None if cosines is None else float(cosines.mean())
+    mean_cosine = None
+    if cosines is not None:
+        mean_cosine = float(cosines.mean())
     reason = reason_to_keep(job, verdict, mean_cosine)
-    return f"{reason}; the Surrogate is in {SURROGATE}/model" if reason else ""
+    if not reason:
+        return ""
+    return f"{reason}; the Surrogate is in {SURROGATE}/model"
 
 
 def _write_page(output: Path, verdict: Verdict, evaluations: Evaluations) -> None:
@@ -225,23 +261,23 @@ def speed(folder: Path, pairs: Sequence[Pair]) -> Speed:
 def write_report(output: Path) -> None:
     """Write ``report.md``: what was kept of Origin, the figures on labelled pairs, and the stages with their times."""
     selected = manifest.read(output / SURROGATE)[KEPT]
-    results = read_results(output / RESULTS)
     stages = manifest.read(output)["stages"]
-    rows = [
-        row for stage_folder in PARTS for row in _stages(stage_folder, manifest.read(output / stage_folder)["stages"])
-    ]
-    figures = markdown_table([row for row in results if row.task != TASK and row.subset == "all"])
-    compared = (output / COMPARED).read_text(encoding="utf-8").strip()
     blocks = [
         "# From documents to a model",
         plain(describe_kept(selected)),
         "## Beside the start",
         *map(plain, stages["evaluation"]["summary"]),
-        *([figures] if any(row.task != TASK for row in results) else []),
-        *(["Paired bootstrap, adjusted by Holm.", compared] if compared else []),
-        "## Stages",
-        markdown(["stage", "seconds", "outcome"], rows, numeric=("seconds",)),
     ]
+    results = [row for row in read_results(output / RESULTS) if row.task != TASK]
+    if results:
+        blocks.append(markdown_table([row for row in results if row.subset == "all"]))
+    compared = (output / COMPARED).read_text(encoding="utf-8").strip()
+    if compared:
+        blocks += ["Paired bootstrap, adjusted by Holm.", compared]
+    rows = [
+        row for stage_folder in PARTS for row in _stages(stage_folder, manifest.read(output / stage_folder)["stages"])
+    ]
+    blocks += ["## Stages", markdown(["stage", "seconds", "outcome"], rows, numeric=("seconds",))]
     write_text(output / REPORT, "\n\n".join(blocks) + "\n")
 
 

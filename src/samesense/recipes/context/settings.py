@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Self
 from pydantic import Field, field_validator, model_validator
 
 from samesense.errors import ConfigError
-from samesense.recipes.settings import KEEP_START
+from samesense.recipes.harvest.settings import HarvestSettings
+from samesense.recipes.settings import KEEP_START, bind, read_settings
 from samesense.recipes.surrogate.settings import SurrogateSettings
 
 if TYPE_CHECKING:
     from samesense.recipes.context.documents import Documents
-    from samesense.recipes.harvest.settings import HarvestSettings
     from samesense.recipes.origin.settings import OriginSettings
 
 Part = dict[str, Any]
@@ -35,7 +35,9 @@ class ContextSettings(SurrogateSettings):
     @field_validator("origin", "harvest")
     @classmethod
     def _named_as_fields(cls, value: Part | None) -> Part | None:
-        return None if value is None else {key.replace("-", "_"): field_value for key, field_value in value.items()}
+        if value is None:
+            return None
+        return {key.replace("-", "_"): field_value for key, field_value in value.items()}
 
     @model_validator(mode="after")
     def _parts_are_settings(self) -> ContextSettings:
@@ -67,17 +69,13 @@ class ContextSettings(SurrogateSettings):
 
     def origin_settings(self) -> OriginSettings:
         """Return the settings of the Origin."""
-        from samesense.recipes.origin.settings import OriginSettings
-        from samesense.recipes.settings import bind, read_settings
+        from samesense.recipes.origin.settings import OriginSettings  # loads scipy
 
         usual = {"held_out_documents": HELD_OUT_DOCUMENTS}
         return bind(OriginSettings, usual, read_settings(self.origin_config, "origin"), self.origin or {})
 
     def harvest_settings(self) -> HarvestSettings:
         """Return the settings of the harvest."""
-        from samesense.recipes.harvest.settings import HarvestSettings
-        from samesense.recipes.settings import bind
-
         return bind(HarvestSettings, self.harvest or {})
 
 

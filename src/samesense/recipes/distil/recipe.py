@@ -49,7 +49,9 @@ class Distillate(TrainingRun):
     report: StudentReport | None = None
 
     def __str__(self) -> str:
-        report = [] if self.report is None else [self.report.text(), "\n".join(self.conclusion())]
+        report = []
+        if self.report is not None:
+            report = [self.report.text(), "\n".join(self.conclusion())]
         return "\n\n".join(["\n".join(self.lines()), *report])
 
 
@@ -74,7 +76,8 @@ def run(
     def report() -> tuple[list[Result], dict[str, Any]]:
         evaluated = tests or ([] if dev is None else [dev])
         reports.append(report_student(output, settings, train.texts, evaluated))
-        scored_by_run = {tests[0].name} if tests else set()  # on which the run itself evaluates the student
+        # The run itself evaluates the student on the first of the tests.
+        scored_by_run = {test.name for test in tests[:1]}
         results = [row for row in reports[0].results if row.seed is None or row.dataset not in scored_by_run]
         return results, {KEPT: reports[0].content(), SECTIONS: {"Distilled": reports[0].section()}}
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from torch import nn
 
 from samesense.data import PairData
 from samesense.encoder.assembly.build import build
@@ -93,16 +95,17 @@ def report_student(
     notes = [f"Not evaluated, as it is no model: {name}." for name in settings.teacher if not is_model(name)]
     models = [build(names[0]), *(build(name, pooling=settings.teacher_pooling) for name in names[1:])]
     logger.info(f"evaluating and timing the student and {len(models) - 1} of {len(settings.teacher)} teachers")
-    results = []
+    seeds = [settings.seed, *(None for _ in names[1:])]  # teachers were not trained here
+    results: list[Result] = []
     spearman = []
-    for index, (name, model) in enumerate(zip(names, models, strict=True)):
-        seed = None if index else settings.seed
+    for name, model, seed in zip(names, models, seeds, strict=True):
         scorer = load(model, name=name, precision="float32", seed=seed)
-        by_dataset = [evaluate_pairs(scorer, data) for data in evaluated]
-        results += [result for dataset_results in by_dataset for result in dataset_results]
-        spearman.append(
-            {data.name: _whole(dataset_results) for data, dataset_results in zip(evaluated, by_dataset, strict=True)}
-        )
+        figures = {}
+        for data in evaluated:
+            dataset_results = evaluate_pairs(scorer, data)
+            results += dataset_results
+            figures[data.name] = _whole(dataset_results)
+        spearman.append(figures)
     sample = list(texts[:: max(1, len(texts) // TIMED)][:TIMED])
     speeds, disturbed = time_in_turns([_reading(as_encode(model), sample) for model in models])
     arithmetic = inference_precision("auto", models[0].device)
@@ -112,19 +115,26 @@ def report_student(
     )
     if disturbed:
         notes.append(f"The machine was not quiet while speeds were measured ({disturbed}): compare ranges.")
-    lines = [
-        Line(
-            model="student" if index == 0 else name,
-            spearman=spearman[index],
-            parameters=sum(p.numel() for p in model.parameters()),
-            megabytes=sum(p.numel() * p.element_size() for p in model.parameters()) / 1e6,
-            sentences_per_second=_with_range(speeds[index]),
-            faster=_with_range(_ratios(speeds[0], speeds[index])) if index else None,
-            kept=_share(spearman[0], spearman[index]) if index else None,
-        )
-        for index, (name, model) in enumerate(zip(names, models, strict=True))
-    ]
+    lines: list[Line] = []
+    for name, model, figures, model_speed in zip(["student", *names[1:]], models, spearman, speeds, strict=True):
+        line = _line(name, model, figures, model_speed)
+        if lines:  # a teacher, with which the student is compared
+            faster = _with_range(_ratios(speeds[0], model_speed))
+            line = replace(line, faster=faster, kept=_share(spearman[0], figures))
+        lines.append(line)
     return StudentReport(lines, results, notes)
+
+
+def _line(name: str, model: nn.Module, spearman: dict[str, float], speed: Speed) -> Line:
+    """Return the line of a model, not compared with another."""
+    parameters = list(model.parameters())
+    return Line(
+        model=name,
+        spearman=spearman,
+        parameters=sum(parameter.numel() for parameter in parameters),
+        megabytes=sum(parameter.numel() * parameter.element_size() for parameter in parameters) / 1e6,
+        sentences_per_second=_with_range(speed),
+    )
 
 
 def _reading(encode: Encode, texts: Sequence[str]) -> Callable[[], int]:
@@ -163,8 +173,11 @@ def _cells(line: Line, columns: Sequence[str]) -> list[str]:
     figures = {name: f"{100 * value:.2f}" for name, value in line.spearman.items()}
     if line.spearman:
         figures["mean"] = f"{100 * statistics.mean(line.spearman.values()):.2f}"
-    figures["quality kept"] = "-" if line.kept is None else f"{100 * line.kept:.1f} %"
-    figures["times as fast"] = "-" if line.faster is None else "{:.2f} ({:.2f} to {:.2f})".format(*line.faster)
+    figures |= {"quality kept": "-", "times as fast": "-"}  # those of the student, which is compared with the others
+    if line.kept is not None:
+        figures["quality kept"] = f"{100 * line.kept:.1f} %"
+    if line.faster is not None:
+        figures["times as fast"] = "{:.2f} ({:.2f} to {:.2f})".format(*line.faster)
     figures["sentences/s"] = "{:,.0f} ({:,.0f} to {:,.0f})".format(*line.sentences_per_second)
     figures["M parameters"] = f"{line.parameters / 1e6:.1f}"
     figures["MB"] = f"{line.megabytes:.0f}"

@@ -63,7 +63,9 @@ def choose_distil(config: str, overrides: Mapping[str, Any]) -> tuple[str, Disti
 
     ``config`` is ``"auto"`` for no file of the user's own; the name returned is for display.
     """
-    file_settings = {} if config == "auto" else read_settings(config, "distil")
+    file_settings: dict[str, Any] = {}
+    if config != "auto":
+        file_settings = read_settings(config, "distil")
     static = str({**file_settings, **overrides}.get("model", "")).partition(":")[0] == "static"
     kinds = ("encoder", "static") if static else ("encoder",)
     settings = bind(DistilSettings, *(read_settings(kind, "distil") for kind in kinds), file_settings, overrides)

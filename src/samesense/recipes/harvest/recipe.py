@@ -172,9 +172,9 @@ class HarvestSummary(Shown):
         missing = {kind: count - self.planned.get(kind, 0) for kind, count in self.wanted.items()}
         if any(missing.values()):
             short = {kind: count for kind, count in missing.items() if count}
-            why = (
-                "since there are no more of the kind" if self.by_vectors else "where the units of a shard were used up"
-            )
+            why = "where the units of a shard were used up"
+            if self.by_vectors:
+                why = "since there are no more of the kind"
             lines.append(f"missing {why}, and not replaced: {_listed(short)}")
         lines += [f"left out, since {reason}: {count}" for reason, count in self.undefined.items()]
         if self.cost.get("rows"):
@@ -195,6 +195,7 @@ def harvest(origin: Path, output: Path, settings: HarvestSettings, *, check: boo
     soon as it is known that it cannot succeed. After SamesenseError (shards could not be made after all retries) and
     Ctrl-C, finished shards are kept, and the same call resumes.
     """
+    # Loads torch, which the settings of a harvest are checked without.
     from samesense.context.origin.load import contexts_of
 
     folder = origin.expanduser().resolve()
@@ -207,6 +208,7 @@ def harvest(origin: Path, output: Path, settings: HarvestSettings, *, check: boo
 
 def _of_vectors(folder: Path, output: Path, settings: HarvestSettings, check: bool) -> HarvestSummary:
     """Read the sentences that take part once each; pairs are dot products."""
+    # Loads torch.
     from samesense.recipes.harvest import vectors
 
     with sharded_job(output, "harvest", ".parquet") as job:

@@ -176,6 +176,7 @@ class OutOfFold:
         """Return the step at which to stop a training of ``steps`` that is evaluated every ``every`` steps."""
         if not self.selects:
             return steps
+        # The last step is evaluated too, also where it is no multiple of ``every``.
         candidates = np.unique(np.append(np.arange(every, steps + 1, every), steps))
         return round(choose_share(self.scored, candidates / steps) * steps)
 
@@ -210,6 +211,7 @@ def cross_validate(data: PairData, dealt: CrossValidation, output: Path, train: 
                 if fold_scores is None:
                     return None
                 write_json(path, vars(fold_scores))
+            # Only once the scores are written, so that a killed run trains no fold twice.
             shutil.rmtree(folder / "checkpoints", ignore_errors=True)
             content = read_object(path, FoldRecord)
             scores = np.asarray(content["scores"], dtype=np.float64)

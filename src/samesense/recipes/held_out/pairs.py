@@ -32,7 +32,10 @@ TEST = ("test.tsv", "test.jsonl")
 
 def write_pairs(output: Path, dev: PairData, files: tuple[str, str] = DEV) -> Path:
     """Keep the pairs that were held out of the training data, so that ``samesense.read`` gives them again."""
-    names = ["premise", "hypothesis", "label"] if dev.kind == "nli" else ["sentence1", "sentence2", "score"]
+    if dev.kind == "nli":
+        names = ["premise", "hypothesis", "label"]
+    else:
+        names = ["sentence1", "sentence2", "score"]
     names += [] if dev.subsets is None else ["subset"]
 
     def rows() -> Iterator[tuple[str, ...]]:
@@ -61,7 +64,9 @@ def read_held_out_scores(model: str) -> HeldOutScores | None:
     ``model`` is a run folder or its ``model``.
     """
     run = _run_of(model)
-    return read_held_out(run) if (run / manifest.FILE).is_file() else None
+    if not (run / manifest.FILE).is_file():
+        return None
+    return read_held_out(run)
 
 
 def read_dev(model: str, reading_options: Mapping[str, Any]) -> PairData:
@@ -84,7 +89,9 @@ def read_dev(model: str, reading_options: Mapping[str, Any]) -> PairData:
     if held_out is not None:
         logger.info(f"data: {held_out}, {about['rows']} pairs held out of the training data")
         with table_options():  # the file is one of this library
-            scale = tuple(about["scale"]) if about["scale"] and holds_scores(held_out) else None
+            scale = None
+            if about["scale"] and holds_scores(held_out):
+                scale = tuple(about["scale"])
             return read_pairs(held_out, label_range=scale)
     source = about["source"]
     if not leads_to(source, Path.exists):
@@ -102,4 +109,6 @@ def read_dev(model: str, reading_options: Mapping[str, Any]) -> PairData:
 def _run_of(model: str) -> Path:
     """Return the folder of a run, by its name or that of its model."""
     folder = Path(model).expanduser()
-    return folder.parent if folder.name == MODEL else folder
+    if folder.name == MODEL:
+        return folder.parent
+    return folder

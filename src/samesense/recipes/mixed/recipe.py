@@ -38,40 +38,42 @@ def prepare(model: SentenceTransformer, job: Job[Mixture, MixedSettings]) -> Tra
             "different kinds in one step. Start it without torchrun."
         )
     components = job.data.parts
-    settings = job.settings
     inputs_by_name = {component.name: _prepared(model, job, component) for component in components}
     texts = {
         component.name: TrainingTexts(model, _length(job, component))
         for component in components
         if not inputs_by_name[component.name].collator
     }
-    mix = Mix(
+    collators = {
+        name: inputs.collator or SentenceTransformerDataCollator(texts[name]) for name, inputs in inputs_by_name.items()
+    }
+    summary = []
+    for component in components:
+        lines = (component.described, *inputs_by_name[component.name].summary)
+        summary += [f"{component.name}: {line}" for line in lines]
+    return TrainingInputs(
+        dataset=DatasetDict({name: inputs.dataset for name, inputs in inputs_by_name.items()}),
+        loss=lambda: nn.ModuleDict({name: inputs.loss() for name, inputs in inputs_by_name.items()}),
+        summary=summary,
+        batches=_mix(job, inputs_by_name),
+        collator=MixedCollator(collators),
+        callbacks=_callbacks(inputs_by_name, texts.values()),
+        before_training=_before(inputs_by_name),
+        after_training=lambda: _after(inputs_by_name),
+    )
+
+
+def _mix(job: Job[Mixture, MixedSettings], inputs_by_name: Mapping[str, TrainingInputs]) -> Mix:
+    """Return the order in which the batches of the parts are trained on."""
+    settings = job.settings
+    return Mix(
         mixing=settings.mixing,
         weights=settings.weights or (),
         steps=settings.max_steps or 0,  # which the data have filled in
         batches={
             name: inputs.batches for name, inputs in inputs_by_name.items() if not isinstance(inputs.batches, Mix)
         },
-        sizes={component.name: component.settings.batch_size for component in components},
-    )
-    return TrainingInputs(
-        dataset=DatasetDict({name: inputs.dataset for name, inputs in inputs_by_name.items()}),
-        loss=lambda: nn.ModuleDict({name: inputs.loss() for name, inputs in inputs_by_name.items()}),
-        summary=[
-            f"{component.name}: {line}"
-            for component in components
-            for line in (component.described, *inputs_by_name[component.name].summary)
-        ],
-        batches=mix,
-        collator=MixedCollator(
-            {
-                name: inputs.collator or SentenceTransformerDataCollator(texts[name])
-                for name, inputs in inputs_by_name.items()
-            }
-        ),
-        callbacks=_callbacks(inputs_by_name, texts.values()),
-        before_training=_before(inputs_by_name),
-        after_training=lambda: _after(inputs_by_name),
+        sizes={component.name: component.settings.batch_size for component in job.data.parts},
     )
 
 
@@ -106,7 +108,9 @@ def _before(inputs_by_name: Mapping[str, TrainingInputs]) -> Callable[[], None] 
         for action in actions:
             action()
 
-    return do if actions else None
+    if actions:
+        return do
+    return None
 
 
 def _after(inputs_by_name: Mapping[str, TrainingInputs]) -> tuple[list[Result], dict[str, Any]]:

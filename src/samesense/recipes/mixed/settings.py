@@ -49,9 +49,14 @@ class MixedSettings(EncoderSettings):
             raise ConfigError(
                 f"weights takes a number for each kind, {names}; received {len(self.weights)} for {len(train.parts)}."
             )
-        return self if self.max_steps else self.model_copy(update={"max_steps": self._steps(train)})
+        if self.max_steps:
+            return self
+        return self.model_copy(update={"max_steps": self._steps(train)})
 
     def _steps(self, train: Mixture) -> int:
         counts = [component.batches for component in train.parts]
-        batches = len(counts) * min(counts) if self.mixing == "round-robin" else sum(counts)
+        if self.mixing == "round-robin":
+            batches = len(counts) * min(counts)
+        else:
+            batches = sum(counts)
         return max(1, math.ceil(self.epochs * batches))

@@ -91,7 +91,9 @@ def _discriminator(stages: Stages, corpus: Corpus, settings: OriginSettings, pre
     work = stages.folder / WORK / "discriminator"
 
     def make() -> list[str]:
-        words = None if settings.word_vectors is None else read_words(Path(settings.word_vectors).expanduser())
+        words = None
+        if settings.word_vectors is not None:
+            words = read_words(Path(settings.word_vectors).expanduser())
         trained = train_discriminator(
             corpus,
             training,
@@ -107,7 +109,9 @@ def _discriminator(stages: Stages, corpus: Corpus, settings: OriginSettings, pre
         right = ", ".join(f"{name} {100 * value:.1f} %" for name, value in trained.accuracies.items())
         return [f"{trained.steps} steps; right on {trained.held_out} windows held out: {right}"]
 
-    vectors = None if settings.word_vectors is None else fingerprint(settings.word_vectors)
+    vectors = None
+    if settings.word_vectors is not None:
+        vectors = fingerprint(settings.word_vectors)
     inputs = {**_windows(corpus), "training": asdict(training), "word_vectors": vectors}
     stages.run("discriminator", inputs, OUTPUTS["discriminator"], make)
 
@@ -115,7 +119,10 @@ def _discriminator(stages: Stages, corpus: Corpus, settings: OriginSettings, pre
 def _generator(stages: Stages, corpus: Corpus, settings: OriginSettings, precision: Arithmetic) -> None:
     training = settings.generator(precision)
     kinds = kinds_of(settings.right_given)
-    groups: list[tuple[Kind, ...]] = [kinds] if settings.models == "one" else [(kind,) for kind in kinds]
+    if settings.models == "one":
+        groups: list[tuple[Kind, ...]] = [kinds]
+    else:
+        groups = [(kind,) for kind in kinds]
 
     def make() -> list[str]:
         work = stages.folder / WORK / "generator"

@@ -57,7 +57,10 @@ def run(sources: Sequence[str], settings: OriginSettings, output: Path, *, overw
     stages = Stages(output, record, overwrite=overwrite)
     with stage(f"loading {settings.language_model or 'torch'}"):
         by_words = settings.contexts == "words"
-        maker = words.WordMaker(settings, str(device)) if by_words else paper.PaperMaker(settings, device)
+        if by_words:
+            maker: words.WordMaker | paper.PaperMaker = words.WordMaker(settings, str(device))
+        else:
+            maker = paper.PaperMaker(settings, device)
     with only_writer(output):
         stages.leave(OF_OTHERS[settings.contexts], "an Origin with other contexts")
         try:
@@ -111,7 +114,10 @@ def _corpus(stages: Stages, sources: Sequence[str], prints: dict[str, str], sett
                 bar.update()
 
     def make() -> list[str]:
-        corpus = Corpus(folder, shape) if folder.exists() else Corpus.build(folder, documents(), shape)
+        if folder.exists():
+            corpus = Corpus(folder, shape)
+        else:
+            corpus = Corpus.build(folder, documents(), shape)
         return [describe_corpus(corpus)]
 
     limits = {"corpus_words": settings.corpus_words, "held_out_documents": settings.held_out_documents}

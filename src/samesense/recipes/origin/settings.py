@@ -244,6 +244,7 @@ class OriginSettings(Settings):
 
     def discriminator(self, precision: Literal["float32", "bfloat16"]) -> DiscriminatorTraining:
         """Return how the discriminator is trained."""
+        # Loads torch, which the command line checks settings without.
         from samesense.context.discriminator.training import DiscriminatorTraining
 
         return DiscriminatorTraining(
@@ -259,6 +260,7 @@ class OriginSettings(Settings):
 
     def generator(self, precision: Literal["float32", "bfloat16"]) -> GeneratorTraining:
         """Return how the generators are trained."""
+        # As above.
         from samesense.context.generator.training import GeneratorTraining
 
         return GeneratorTraining(
@@ -290,4 +292,6 @@ def choose_origin(config: str, overrides: Mapping[str, Any]) -> OriginSettings:
 def settled(model: str | None) -> str | None:
     """Return a name that means the same from every folder: a path made absolute, or the name on the hub."""
     path = None if model is None else Path(model).expanduser()
-    return str(path.resolve()) if path is not None and path.is_dir() else model
+    if path is not None and path.is_dir():
+        return str(path.resolve())
+    return model

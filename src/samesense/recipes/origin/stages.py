@@ -68,6 +68,7 @@ class Stages:
         removed before they are made with other inputs; the first of them is there once the stage is done. ``make``
         makes them, or goes on making them, and returns lines about the outcome.
         """
+        # As JSON gives them back: a tuple equals the list that was stored.
         inputs = json.loads(json.dumps(inputs))
         before = self.record["stages"].get(name)
         gone = not all((self.folder / output).exists() for output in outputs[:1])
@@ -80,7 +81,10 @@ class Stages:
         if before is not None and before["inputs"] != inputs:
             self._replace(name, before["inputs"], inputs, outputs)
         started = time.perf_counter()
-        logger.info(f"{name}: {'going on' if before is not None and before['inputs'] == inputs else 'begins'}")
+        if before is not None and before["inputs"] == inputs:
+            logger.info(f"{name}: going on")
+        else:
+            logger.info(f"{name}: begins")
         self._note(name, {"inputs": inputs, "status": "running"})
         with stage(name):
             summary = make()
@@ -99,6 +103,7 @@ class Stages:
                 "choose another output folder."
             )
         for name in finished:
+            # Before they are removed: a run that is killed here must not leave them as done.
             self._note(name, {**self.record["stages"][name], "status": "removed"})
         self._remove(output for name in finished for output in outputs[name])
         for name in finished:
@@ -128,7 +133,10 @@ class Stages:
     def _remove(self, outputs: Iterable[str]) -> None:
         for output in outputs:
             target = self.folder / output
-            shutil.rmtree(target) if target.is_dir() else target.unlink(missing_ok=True)
+            if target.is_dir():
+                shutil.rmtree(target)
+            else:
+                target.unlink(missing_ok=True)
 
     def _note(self, name: str, entry: dict[str, Any]) -> None:
         self.record["stages"][name] = entry
@@ -137,16 +145,23 @@ class Stages:
 
 def _short(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    if len(text) <= 60:
+        return text
+    return f"{text[:57]}..."
 
 
 def fingerprint(source: str) -> str:
     """Return a hash over the content of a file or of all files in a folder, with its split; of a hub name, the name."""
     path = Path(source).expanduser()
-    files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+    if path.is_dir():
+        files = sorted(file for file in path.rglob("*") if file.is_file())
+    else:
+        files = [path]
     if not path.exists():
         folder, _, split = source.rpartition(":")
-        return f"{fingerprint(folder)} {split}" if folder and Path(folder).expanduser().is_dir() else f"name {source}"
+        if folder and Path(folder).expanduser().is_dir():
+            return f"{fingerprint(folder)} {split}"
+        return f"name {source}"
     headed = ((f"{file.relative_to(path)} {file.stat().st_size}".encode(), file) for file in files)
     return content_hash(chain.from_iterable(headed))
 

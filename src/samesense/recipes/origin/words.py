@@ -40,8 +40,11 @@ from samesense.types import Embeddings
 
 logger = logging.getLogger(__name__)
 
-REFERENCE, TEXTS = "reference", "reference.json"
-"""Folder of what was read of the reference sentences, and the sentences."""
+REFERENCE = "reference"
+"""Folder of what was read of the reference sentences."""
+
+TEXTS = "reference.json"
+"""File of the reference sentences."""
 
 OUTPUTS = {"reference": [REFERENCE, TEXTS, FILE], "parts": [PARTS, FILE]}
 """What each stage makes."""

@@ -107,7 +107,9 @@ def _course(curve: Curve | None) -> _Course | None:
 def _of_both(verdict: Verdict, run: Observations) -> Iterator[str]:
     """Yield suggestions that preserve more of the start."""
     hurt = [guard.dataset for guard in verdict.guards if guard.word == "worse"]
-    explanation = f", which keeps more of what the start did on {' and '.join(hurt)}" if hurt else ""
+    explanation = ""
+    if hurt:
+        explanation = f", which keeps more of what the start did on {' and '.join(hurt)}"
     if verdict.merge is None and run.curve is not None:
         yield f"try `merge`{explanation or ', which goes back towards the start as far as dev says'}"
     if hurt and not (verdict.task is not None and verdict.task.word == "worse"):

@@ -71,14 +71,15 @@ def conclude(
     verdict = compared(start, end, sets, job.data)
     if "merge" in record:
         verdict = replace(verdict, merge=merged_from(record["merge"]))
-    cones = None if start is None else _cones(start, end)
+    cones = _cones(start, end)
     run = read_run(job.output)
+    selecting = "dev"
     if out_of_fold is not None:
         run = replace(run, curve=out_of_fold)
-    selecting = "dev" if out_of_fold is None else OUT_OF_FOLD_PAIRS
+        selecting = OUT_OF_FOLD_PAIRS
     observations = Observations(job.settings, job.data, trained.steps, run.curve, cones, selecting)
     verdict = replace(verdict, advice=advice(verdict, observations))
-    reason = reason_to_keep(job, verdict, None if cones is None else cones[0])
+    reason = reason_to_keep(job, verdict, cones and cones[0])
     if reason:
         verdict = replace(verdict, kept=f"{reason}; `method` {job.method} gives the trained one")
     first = sets.verdict
@@ -93,13 +94,18 @@ def conclude(
                 return None
             verdict = replace(verdict, curve=points)
     if job.settings.report:
+        before: list[Evidence] = []
+        start_cosines = None
+        if start is not None:
+            before = _evidence(start, "start")
+            start_cosines = start.cosines
         page = RunPage(
             name=job.output.resolve().name,
             verdict=verdict,
             history=run,
-            before=[] if start is None else _evidence(start, "start"),
+            before=before,
             after=_evidence(end, "trained"),
-            cones=(None if start is None else start.cosines, end.cosines),
+            cones=(start_cosines, end.cosines),
             record=record,
             selecting="on dev" if out_of_fold is None else "out of fold",
         )
@@ -121,7 +127,9 @@ def reason_to_keep(job: Job[Any, Any], verdict: Verdict, mean_cosine: float | No
             f"{mean_cosine:.2f}), and training was not shown to do harm"
         )
         return ""
-    outcome = "training was not shown to help" if verdict.word != "worse" else "training did harm"
+    outcome = "training did harm"
+    if verdict.word != "worse":
+        outcome = "training was not shown to help"
     return f"model/ is the start, {job.settings.model}, as {outcome}"
 
 
@@ -129,8 +137,9 @@ def _evidence(measured: Measured, name: str) -> list[Evidence]:
     return [replace(item, model=name) for result in measured.by_set.values() for item in result.evidence]
 
 
-def _cones(start: Measured, end: Measured) -> tuple[float, float] | None:
-    if start.cosines is None or end.cosines is None:
+def _cones(start: Measured | None, end: Measured) -> tuple[float, float] | None:
+    """Return the mean cosine of random pairs before and after."""
+    if start is None or start.cosines is None or end.cosines is None:
         return None
     return float(start.cosines.mean()), float(end.cosines.mean())
 

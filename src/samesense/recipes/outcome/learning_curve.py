@@ -72,7 +72,9 @@ def settings_of_part(settings: EncoderSettings, fraction: float) -> EncoderSetti
     if settings.max_steps is None:
         return settings
     steps = max(1, round(settings.max_steps * fraction))
-    every = None if settings.eval_steps is None else min(settings.eval_steps, steps)
+    every = None
+    if settings.eval_steps is not None:
+        every = min(settings.eval_steps, steps)
     return settings.model_copy(update={"max_steps": steps, "eval_steps": every})
 
 

@@ -136,7 +136,9 @@ def run(
         start = trainer.evaluate()["eval_loss"]
         laps.count("evaluation")
         logger.info(f"before: perplexity {math.exp(start):.4g} of the masked tokens held out")
-        newest = newest_checkpoint(output / run_folder.CHECKPOINTS) if resume else None
+        newest = None
+        if resume:
+            newest = newest_checkpoint(output / run_folder.CHECKPOINTS)
         trained = _trained(trainer, model, newest, settings, laps)
         best = trainer.state.best_metric
         if not trained.interrupted and best is not None:

@@ -50,12 +50,16 @@ class Line:
     @property
     def timed(self) -> Speed | None:
         """Its speed with the range, if it was timed in turns with the others."""
-        return Speed(tuple(self.rounds)) if self.rounds else None
+        if not self.rounds:
+            return None
+        return Speed(tuple(self.rounds))
 
     @property
     def speed_text(self) -> str:
         """Return its speed in words: median and range, or marked where it was timed by itself."""
-        return f"~{self.speed:,.0f}" if self.timed is None else speed_text(self.timed)
+        if self.timed is None:
+            return f"~{self.speed:,.0f}"
+        return speed_text(self.timed)
 
 
 def quality_of(lines: Sequence[Line]) -> Line:
@@ -121,7 +125,9 @@ class RaceResult(Shown):
     @property
     def cpu_model(self) -> Path:
         """Folder of the model for a CPU."""
-        return self.model if self.cpu == self.quality else self.folder / "cpu"
+        if self.cpu == self.quality:
+            return self.model
+        return self.folder / "cpu"
 
     def table(self) -> str:
         """Return the best lines as a Markdown table, the recommended ones marked; Spearman x100."""
@@ -130,8 +136,11 @@ class RaceResult(Shown):
     def markdown(self) -> str:
         """Return the result as a page of Markdown, in which names are no markup."""
         table = markdown(_HEADER, [self._cells(line) for line in self._shown()], numeric=_HEADER[2:-1])
-        tested = [markdown_table(self.test)] if self.test else []
-        return "\n\n".join([table, *tested, "\n".join(f"- {plain(line)}" for line in self.said())]) + "\n"
+        blocks = [table]
+        if self.test:
+            blocks.append(markdown_table(self.test))
+        blocks.append("\n".join(f"- {plain(line)}" for line in self.said()))
+        return "\n\n".join(blocks) + "\n"
 
     def _shown(self) -> list[Line]:
         return [line for index, line in enumerate(self.lines) if index < SHOWN or line in (self.quality, self.cpu)]
@@ -144,22 +153,30 @@ class RaceResult(Shown):
 
     def said(self) -> list[str]:
         """Return in words what is recommended, and what the time was used for."""
-        backend = ", with backend onnx-int8" if self.cpu.form == "int8" else ""
-        faster = self.cpu.speed / self.quality.speed
-        lost = 100 * (self.cpu.dev - self.quality.dev)
-        speeds = f"{self.cpu.speed_text} against {self.quality.speed_text} sentences a second"
-        gain = f"about {faster:.1f} times as fast ({speeds}), dev {lost:+.2f}"
-        same_text = "the same; no other that loses little is known to be faster"
-        cpu_text = f"{self.cpu.name} ({self.cpu.form}), {gain}: {self.cpu_model}{backend}"
-        too_high = "" if self.test else "; a test set would say by how much"
+        too_high = ""
+        if not self.test:
+            too_high = "; a test set would say by how much"
         return [
             *self.notes,
             f"quality: {self.quality.name} ({self.quality.form}): {self.model}",
-            f"CPU: {same_text if self.cpu == self.quality else cpu_text}",
+            f"CPU: {self._about_cpu()}",
             *self._about_speeds(),
             f"dev selected, so that its scores are somewhat too high{too_high}",
             f"time: {clock_time(self.spent)} of {clock_time(self.budget)} used",
         ]
+
+    def _about_cpu(self) -> str:
+        """Return which model is for a CPU, and what it gains and loses beside the best."""
+        if self.cpu == self.quality:
+            return "the same; no other that loses little is known to be faster"
+        faster = self.cpu.speed / self.quality.speed
+        lost = 100 * (self.cpu.dev - self.quality.dev)
+        speeds = f"{self.cpu.speed_text} against {self.quality.speed_text} sentences a second"
+        gain = f"about {faster:.1f} times as fast ({speeds}), dev {lost:+.2f}"
+        backend = ""
+        if self.cpu.form == "int8":
+            backend = ", with backend onnx-int8"
+        return f"{self.cpu.name} ({self.cpu.form}), {gain}: {self.cpu_model}{backend}"
 
     def _about_speeds(self) -> list[str]:
         """Return what speeds can be compared."""
@@ -186,7 +203,10 @@ class RaceResult(Shown):
         }
 
     def __str__(self) -> str:
-        return "\n\n".join([self.table(), *([str(self.test)] if self.test else []), "\n".join(self.said())])
+        blocks = [self.table()]
+        if self.test:
+            blocks.append(str(self.test))
+        return "\n\n".join([*blocks, "\n".join(self.said())])
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(str(self))}</pre>"
@@ -197,16 +217,16 @@ _HEADER = ["model", "form", "dev", "95 % interval", "sentences/s", "MB", "steps"
 
 def _aligned(header: list[str], rows: list[list[str]]) -> str:
     """Return a Markdown table whose columns also stand below each other in a terminal, figures flush right."""
-    texts = header.index("dev")
-    widths = [max(len(row[column]) for row in [header, *rows]) for column in range(len(header))]
-    last = len(header) - 1
-
-    def line(row: list[str]) -> str:
-        cells = [
-            cell.rjust(width) if texts <= column < last else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        return f"| {' | '.join(cells)} |"
-
-    rule = ["-" * (width - 1) + ":" if texts <= column < last else "-" * width for column, width in enumerate(widths)]
-    return "\n".join([line(header), line(rule), *map(line, rows)])
+    # Figures begin with dev; the last column is text again.
+    figures = range(header.index("dev"), len(header) - 1)
+    columns = []
+    for column, cells in enumerate(zip(header, *rows, strict=True)):
+        width = max(map(len, cells))
+        if column in figures:
+            rule = "-" * (width - 1) + ":"
+            aligned = [cell.rjust(width) for cell in cells]
+        else:
+            rule = "-" * width
+            aligned = [cell.ljust(width) for cell in cells]
+        columns.append([aligned[0], rule, *aligned[1:]])
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in zip(*columns, strict=True))

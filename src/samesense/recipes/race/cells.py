@@ -31,9 +31,12 @@ logger = logging.getLogger(__name__)
 DEV = "dev"
 """Name of the pairs that select, on which cells are evaluated."""
 
-LOOKS, LOOKS_SHARE = 4, 0.2
-"""Evaluations on dev within a run of the last rung, which keeps its best state, and the most of its training time
-that they may take: measured on MRPC in three minutes, four of them took as long as 43 steps."""
+LOOKS = 4
+"""Evaluations on dev within a run of the last rung, which keeps its best state."""
+
+LOOKS_SHARE = 0.2
+"""Share of the training time that these evaluations take at most: on MRPC, in three minutes, four took as long as 43
+steps."""
 
 
 class Cells:
@@ -78,7 +81,10 @@ class Cells:
         if self.state.line(entrant.name, steps, final=final) is not None:
             return
         job = self._job(entrant, steps, final=final)
-        logger.info(f"{entrant.name}" + (f", {steps} steps" if steps else ""))
+        described = entrant.name
+        if steps:
+            described = f"{entrant.name}, {steps} steps"
+        logger.info(described)
         if status_of(job.folder) != "finished" and run_cell(job) == "interrupted":
             raise KeyboardInterrupt
         record = read_record(job.folder)
@@ -86,21 +92,16 @@ class Cells:
             self._failed(entrant, steps, record["error"].splitlines()[-1])
             return
         start = entrant.start
-        line = self.line(
-            entrant.name,
-            "trained" if steps else "start",
-            _scores_in(job.folder),
-            start.speed,
-            start.megabytes,
-            steps,
-            str(job.folder / "model") if steps else start.model,
-        )
-        run = manifest.read(job.folder) if steps else None
-        took = {
-            "training": run["outcome"]["spent"].get("training", 0.0) if run else 0.0,
-            "seconds": record["seconds"],
-            "precision": run["precision"][0] if run else None,
-        }
+        form = "start"
+        location = start.model
+        took = {"training": 0.0, "seconds": record["seconds"], "precision": None}
+        if steps:
+            form = "trained"
+            location = str(job.folder / "model")
+            run = manifest.read(job.folder)
+            took["training"] = run["outcome"]["spent"].get("training", 0.0)
+            took["precision"] = run["precision"][0]
+        line = self.line(entrant.name, form, _scores_in(job.folder), start.speed, start.megabytes, steps, location)
         self.state.lines.append({**asdict(line), **took, "start": start.name, "final": final})
         self._forget(start.name)
         self.save()
@@ -140,7 +141,8 @@ class Cells:
         overrides = {**entrant.given, "model": entrant.start.model, "seed": self.asked.seed, **extra_settings}
         precisions = (line["precision"] for line in self.state.lines if line.get("start") == entrant.start.name)
         precision = next(filter(None, precisions), None)  # measured by the first run of a start model, and not again
-        overrides |= {"precision": precision} if precision else {}
+        if precision:
+            overrides |= {"precision": precision}
         _, settings = planned.method.choose(planned.config, overrides, lambda: planned.train)
         return settings.for_data(planned.train)
 
@@ -149,12 +151,19 @@ class Cells:
         return min(steps, max(1, steps // LOOKS, rarest))
 
     def _job(self, entrant: Entrant, steps: int, *, final: bool) -> CellJob:
-        limits: dict[str, Any] = {}
-        if steps:
-            limits = {"max_steps": steps, "eval_steps": self._looks_every(steps) if final else steps}
-        settings = self._settings(entrant, limits)
         planned = self.asked.planned
-        splits = Splits(planned.train, self.dev if final else None, {DEV: self.dev})
+        limits: dict[str, Any] = {}
+        selecting = None
+        seed = None
+        if steps:
+            limits = {"max_steps": steps, "eval_steps": steps}
+            seed = self.asked.seed
+        if final:
+            selecting = self.dev
+            if steps:
+                limits["eval_steps"] = self._looks_every(steps)
+        settings = self._settings(entrant, limits)
+        splits = Splits(planned.train, selecting, {DEV: self.dev})
         identity = {
             "method": planned.method.name,
             "settings": deciding(settings, self._known),
@@ -165,7 +174,7 @@ class Cells:
         cell = Cell(
             variant=entrant.name,
             dataset=DEV,
-            seed=self.asked.seed if steps else None,
+            seed=seed,
             method=planned.method,
             settings=settings,
             reading="",

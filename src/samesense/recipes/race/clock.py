@@ -23,8 +23,11 @@ FEW_STEPS = 20
 STARTS_SHARE = 0.4
 """Share of the budget after which no further start model is opened or evaluated."""
 
-FORMS_SHARE, RESERVE_SHARE = 0.2, 0.04
-"""Shares of the budget for smaller forms of the winner, and for what comes last."""
+FORMS_SHARE = 0.2
+"""Share of the budget for smaller forms of the winner."""
+
+RESERVE_SHARE = 0.04
+"""Share of the budget for what comes last: timing the best models in turns."""
 
 now = time.perf_counter
 
@@ -33,10 +36,15 @@ _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 def seconds_of(budget: str | float) -> float:
     """Return the seconds of a budget, as in ``"90s"``, ``"30m"``, ``"2h"`` or a number of seconds."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh])", budget.strip()) if isinstance(budget, str) else None
+    match = None
+    if isinstance(budget, str):
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh])", budget.strip())
     if isinstance(budget, str) and match is None:
         raise ConfigError(f"`budget` is a time, as in 90s, 30m or 2h; received {budget!r}.")
-    seconds = float(match[1]) * _UNITS[match[2]] if match else float(budget)
+    if match:
+        seconds = float(match[1]) * _UNITS[match[2]]
+    else:
+        seconds = float(budget)
     if not LEAST <= seconds < math.inf:
         raise ConfigError(f"`budget` is {LEAST:.0f} seconds or more; received {budget}.")
     return seconds
@@ -126,7 +134,9 @@ class Costs:
 
 def rungs(count: int) -> int:
     """Return the number of rungs for the entrants of the first; the last rung has one entrant."""
-    return 1 if count <= 1 else 1 + rungs(-(-count // KEPT))
+    if count <= 1:
+        return 1
+    return 1 + rungs(-(-count // KEPT))
 
 
 def that_fit(entrants: Sequence[Entrant], costs: Costs, seconds: float) -> list[Entrant]:

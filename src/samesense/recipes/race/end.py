@@ -27,8 +27,11 @@ BOARD = "leaderboard.md"
 TIMING_SECONDS = 2.5
 """Seconds in which a model is opened and timed in turns with others, about."""
 
-LEAST_TIMED, MOST_TIMED = 3, 8
-"""Models that are timed in turns, at least and at most; between them as the budget allows."""
+LEAST_TIMED = 3
+"""Models that are timed in turns, however short the budget is."""
+
+MOST_TIMED = 8
+"""Models that are timed in turns, at most; between the two as the budget allows."""
 
 
 def finish(cells: Cells) -> RaceResult:
@@ -51,7 +54,9 @@ def finish(cells: Cells) -> RaceResult:
         shutil.rmtree(request.output / "cpu", ignore_errors=True)
         if cpu != quality:
             _put(cpu, request.output / "cpu")
-        test_rows = [] if test is None else [row for line in dict.fromkeys([quality, cpu]) for row in _test(line, test)]
+        test_rows = []
+        if test is not None:
+            test_rows = [row for line in dict.fromkeys([quality, cpu]) for row in _test(line, test)]
         outcome = {
             "models": models,
             "test": [row.to_dict() for row in test_rows],
@@ -111,7 +116,9 @@ def _slowness(line: Line) -> float:
 def _timed(line: Line, rounds: Sequence[float]) -> Line:
     """Return a line with the speed that was measured in turns, if it was."""
     timed = replace(line, rounds=tuple(rounds))
-    return timed if timed.timed is None else replace(timed, speed=round(timed.timed.median, 1))
+    if timed.timed is None:
+        return timed
+    return replace(timed, speed=round(timed.timed.median, 1))
 
 
 def _put(line: Line, target: Path) -> None:
@@ -125,5 +132,8 @@ def _put(line: Line, target: Path) -> None:
 
 
 def _test(line: Line, test: PairData) -> Results:
-    backend = {"backend": "onnx-int8"} if line.form == "int8" else {"precision": "float32"}
+    if line.form == "int8":
+        backend = {"backend": "onnx-int8"}
+    else:
+        backend = {"precision": "float32"}
     return evaluate_pairs(load(str(line.place), name=line.name, **backend), test)  # type: ignore[arg-type]

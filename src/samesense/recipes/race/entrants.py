@@ -70,7 +70,9 @@ class Entrant:
 
 
 def _word(key: str, value: Any) -> str:
-    return str(value) if key == "loss" else f"{key} {value}"
+    if key == "loss":
+        return str(value)
+    return f"{key} {value}"
 
 
 def kind_of_examples(train: Examples) -> str:
@@ -78,7 +80,9 @@ def kind_of_examples(train: Examples) -> str:
     if isinstance(train, PairData):
         return train.kind
     if isinstance(train, TupleData):
-        return "classes" if train.classes else "tuples"
+        if train.classes:
+            return "classes"
+        return "tuples"
     if isinstance(train, Sentences):
         return "texts"
     raise ConfigError(
@@ -94,7 +98,10 @@ def entrants(planned: TrainingPlan, starts: Sequence[Start]) -> list[Entrant]:
     better a start model, and the more usual a setting, the earlier.
     """
     known_losses = LOSSES.get(kind_of_examples(planned.train))
-    losses = [{"loss": loss} for loss in known_losses if fits(planned, {"loss": loss})] if known_losses else [{}]
+    if known_losses:
+        losses = [{"loss": loss} for loss in known_losses if fits(planned, {"loss": loss})]
+    else:
+        losses = [{}]
     ranked = []
     for rank, start in enumerate(starts):
         rates = RATES["static" if start.static else "transformer"]

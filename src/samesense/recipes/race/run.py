@@ -37,8 +37,14 @@ from samesense.recipes.sweep.splits import sample_rows
 
 logger = logging.getLogger(__name__)
 
-DEV_PAIRS_A_SECOND, LEAST_DEV, MOST_DEV = 2.0, 200, 2000
-"""Pairs of dev that are used, by the seconds of the budget, and their bounds: every run is evaluated on them."""
+DEV_PAIRS_A_SECOND = 2.0
+"""Pairs of dev that are used for each second of the budget, as every run is evaluated on them."""
+
+LEAST_DEV = 200
+"""Pairs of dev that are used, however short the budget is."""
+
+MOST_DEV = 2000
+"""Pairs of dev that are used, however long the budget is."""
 
 
 def race(request: Race) -> RaceResult:
@@ -46,9 +52,10 @@ def race(request: Race) -> RaceResult:
     local_models = _checked(request)
     cells = _cells(request)
     sample = _sample(cells)
-    named_starts = (
-        [] if cells.state.starts else open_named(request.models, sample)
-    )  # so that a wrong name leaves nothing behind
+    # Opened before anything is written, so that a wrong name leaves nothing behind.
+    named_starts = []
+    if not cells.state.starts:
+        named_starts = open_named(request.models, sample)
     with only_writer(request.output):
         try:
             cells.save()
@@ -191,7 +198,9 @@ def _bind_steps(cells: Cells, rung: Rung, name: str, seconds: float, *, final: b
     entrant = cells.state.entrant(name)
     costs = cells.costs()
     evaluation_seconds = costs.evaluation_of(entrant)
-    reserved_seconds = evaluation_seconds + min(LOOKS * evaluation_seconds, LOOKS_SHARE * seconds) if final else 0.0
+    reserved_seconds = 0.0
+    if final:
+        reserved_seconds = evaluation_seconds + min(LOOKS * evaluation_seconds, LOOKS_SHARE * seconds)
     steps = min(costs.steps_in(entrant, seconds - reserved_seconds), cells.most_steps(entrant))
     if steps < min(FEW_STEPS, cells.most_steps(entrant)):
         cells.state.note(f"no time was left for {name}" + (" in the last rung" if final else ""))

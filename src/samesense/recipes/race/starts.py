@@ -52,6 +52,7 @@ def _cached() -> list[str]:
     """Return the sentence-transformers models in the cache of the hub, but for very large ones."""
     if importlib.util.find_spec("huggingface_hub") is None:
         return []
+    # Takes 0.25 s, and only --at-hand looks into the cache.
     from huggingface_hub import CacheNotFound, scan_cache_dir
 
     try:
@@ -129,6 +130,7 @@ def speed(encode: Encode, sample: Sequence[str]) -> float:
     A round has all texts where that is quick, else a quarter.
     """
     few = sample[: max(1, len(sample) // 4)]
+    # The first call loads what later ones have.
     encode(few)
     first = _seconds(encode, few)
     texts = sample if first < 0.5 else few

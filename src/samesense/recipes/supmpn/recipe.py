@@ -88,7 +88,9 @@ def _key(rows: TupleData, settings: SupmpnSettings) -> Callable[[str], int]:
         return key
 
     def class_or_key(text: str) -> int:
-        return classes[text] if text in classes else key(text)
+        if text in classes:
+            return classes[text]
+        return key(text)
 
     return class_or_key
 
@@ -143,7 +145,9 @@ def _formed(rows: TupleData, anchors: int, settings: SupmpnSettings) -> list[str
     if settings.tuples == "ragged":
         lines.append(f"tuples: at most {side_sizes[0]} positives and {side_sizes[1]} negatives, nothing filled up")
     else:
-        filled = "copies of the anchor" if settings.augment == "none" else f"made by {settings.augment}, else copies"
+        filled = "copies of the anchor"
+        if settings.augment != "none":
+            filled = f"made by {settings.augment}, else copies"
         lines.append(
             f"tuples: {side_sizes[0]} positives, {shares[0]:.0%} of them {filled}; {side_sizes[1]} negatives, "
             f"{shares[1]:.0%} of them drawn from other anchors"

@@ -103,7 +103,9 @@ class SupmpnSettings(PlacesSettings, GuideSettings, EncoderSettings):
                 f"{train.source}: no anchor of {len(train)} has {self.needed}, which loss {self.loss} with tuples "
                 f"{self.tuples} needs. Take tuples padded, or other data."
             )
-        return train if len(rows) == len(train) else train.take(rows)
+        if len(rows) == len(train):
+            return train
+        return train.take(rows)
 
     @property
     def several(self) -> bool:
@@ -123,7 +125,9 @@ class SupmpnSettings(PlacesSettings, GuideSettings, EncoderSettings):
     @property
     def needed(self) -> str:
         """What an anchor must have of its own, in words."""
-        return "a positive and a negative" if self.loss == "triplet" and self.tuples == "ragged" else "a positive"
+        if self.loss == "triplet" and self.tuples == "ragged":
+            return "a positive and a negative"
+        return "a positive"
 
     @property
     def spec(self) -> LossSpec:
@@ -133,7 +137,9 @@ class SupmpnSettings(PlacesSettings, GuideSettings, EncoderSettings):
     @property
     def places(self) -> tuple[int, int]:
         """How many positives and negatives the loss takes of an anchor at most."""
-        return (self.positives, self.negatives) if self.several else (1, 1)
+        if self.several:
+            return (self.positives, self.negatives)
+        return (1, 1)
 
 
 def read_for_supmpn(sources: Sequence[Source], settings: SupmpnSettings) -> TupleData:

@@ -34,7 +34,9 @@ from samesense.schemas import Record, read_object
 if TYPE_CHECKING:
     import pyarrow as pa
 
-TRAIN, DEV, TEST = 0, 1, 2
+TRAIN = 0
+DEV = 1
+TEST = 2
 """Splits of a harvest's pairs."""
 
 ROUNDING = 1e-6
@@ -46,6 +48,7 @@ def read_harvest(sources: Sequence[str], settings: SurrogateSettings) -> Harvest
 
     The settings ``learn_from``, ``held_out_share`` and ``most_pairs`` decide the training set.
     """
+    # pyarrow is loaded with the first shard: this module is imported for every method's settings.
     import pyarrow as pa
 
     table = pa.concat_tables([_shards(source) for source in sources])
@@ -63,11 +66,15 @@ def read_harvest(sources: Sequence[str], settings: SurrogateSettings) -> Harvest
         name=name,
         sha256=digest_of(training),
     )
-    different = len(harvested) if harvested.by_sentences else len(np.unique(harvested.labels()))
+    if harvested.by_sentences:
+        different = len(harvested)
+    else:
+        different = len(np.unique(harvested.labels()))
     if different < 2:
-        left = (
-            f"{len(harvested)} sentences are" if harvested.by_sentences else f"{len(harvested)} pairs of one score are"
-        )
+        if harvested.by_sentences:
+            left = f"{len(harvested)} sentences are"
+        else:
+            left = f"{len(harvested)} pairs of one score are"
         raise DataError(f"{name}: {left} left to learn from. Harvest more, or hold out a smaller share.")
     return harvested
 
@@ -160,7 +167,9 @@ def _complete_shards(folder: Path) -> list[Path]:
     files = sorted((folder / SHARDS).glob("*.parquet"))
     manifest = folder / MANIFEST
     check_inside(folder, manifest, *files)
-    record = read_object(manifest, HarvestRecord) if files or manifest.is_file() else {}
+    record = {}
+    if files or manifest.is_file():
+        record = read_object(manifest, HarvestRecord)
     if not files and record.get("method") != "harvest":
         raise DataError(
             f"{folder} is no harvest: a folder with {SHARDS}/*.parquet is needed, as samesense harvest writes it. "
@@ -169,7 +178,9 @@ def _complete_shards(folder: Path) -> list[Path]:
     hashes = {entry["file"]: entry.get("sha256") for entry in record.get("shards", ())}
     lost = hashes.keys() - {file.name for file in files}
     if record.get("status") != "finished" or lost:
-        what = f"has lost {len(lost)} of its shards, {min(lost)} among them" if lost else "is not finished"
+        what = "is not finished"
+        if lost:
+            what = f"has lost {len(lost)} of its shards, {min(lost)} among them"
         raise DataError(f"The harvest {folder} {what}. Give the command that made it again to resume it.")
     for file in files:
         if hashes.get(file.name) not in (None, content_hash([file])):

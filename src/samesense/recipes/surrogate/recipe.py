@@ -108,6 +108,7 @@ def scale_of(train: Harvested, settings: SurrogateSettings) -> tuple[float, floa
 
 def _dataset(train: Harvested, scale: tuple[float, float]) -> Dataset:
     """Return the dataset for the trainer, without copying the texts."""
+    # Loaded by then: the harvest is a table of pyarrow's.
     import pyarrow as pa
 
     datasets = imported("datasets", "train")
@@ -118,7 +119,9 @@ def _dataset(train: Harvested, scale: tuple[float, float]) -> Dataset:
 def summarize(train: Harvested, settings: SurrogateSettings, scale: tuple[float, float]) -> list[str]:
     """Return a description of the data and the targets, with a warning if the scores hardly vary."""
     low, high = scale
-    mapping = "as they are" if settings.targets == "score" else f"from {low:.4f} to {high:.4f} spread over 0 to 1"
+    mapping = "as they are"
+    if settings.targets != "score":
+        mapping = f"from {low:.4f} to {high:.4f} spread over 0 to 1"
     lines = [
         train.summary,
         f"{'logits' if settings.encoder == 'cross' else 'cosines'} learn Origin's scores, {mapping}",
@@ -153,7 +156,9 @@ def measure_kept(
 
 def describe_kept(agreement: Mapping[str, float]) -> str:
     """Return the agreement with Origin in words, from its entry in the manifest."""
-    scale = "" if agreement["mse"] < agreement["variance"] else " Its cosines are not on the scale of these scores."
+    scale = " Its cosines are not on the scale of these scores."
+    if agreement["mse"] < agreement["variance"]:
+        scale = ""
     return (
         f"Against Origin's own scores on {agreement['pairs']:,} held-out pairs: Spearman "
         f"{100 * agreement['spearman']:.2f}, Pearson {100 * agreement['pearson']:.2f}, mean squared distance "

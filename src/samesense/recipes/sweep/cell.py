@@ -80,7 +80,10 @@ def _ended(job: CellJob) -> tuple[str, str]:
     except KeyboardInterrupt:
         return "interrupted", ""
     except Exception as error:  # recorded; one failing cell must not end the sweep
-        text = str(error) if isinstance(error, SamesenseError) else "".join(traceback.format_exception(error))
+        if isinstance(error, SamesenseError):
+            text = str(error)
+        else:
+            text = "".join(traceback.format_exception(error))
         return "failed", text.strip()
     return "finished", ""
 
@@ -136,7 +139,9 @@ def record(job: CellJob, status: str, started: float | None = None, **entries: A
 
 
 def _short(model: str) -> str:
-    return Path(model).name if Path(model).exists() else model
+    if Path(model).exists():
+        return Path(model).name
+    return model
 
 
 def _rows(splits: Splits) -> dict[str, Any]:
@@ -166,13 +171,17 @@ def with_cut_start(cell: Cell, output: Path) -> Cell:
     """Return the cell with its start model cut to the layers it keeps, which is made on demand below ``output``."""
     if cell.layers is None:
         return cell
+    # Loads torch: only a start that is cut is opened here.
     from samesense.encoder.assembly.build import build
     from samesense.encoder.assembly.students import first_layers
     from samesense.encoder.saving.storage import save
     from samesense.recipes.model_adapters import start_settings
 
     start = cell.identity["start"]  # a name on the hub or, of a folder, the hash of its files
-    short = start[:16] if re.fullmatch("[0-9a-f]{64}", start) else start.replace("/", "--")
+    if re.fullmatch("[0-9a-f]{64}", start):
+        short = start[:16]
+    else:
+        short = start.replace("/", "--")
     folder = output / "starts" / f"{short}-first-{cell.layers}"
     if not folder.is_dir():
         save(first_layers(build(cell.settings.model, device="cpu"), cell.layers), folder)

@@ -87,7 +87,9 @@ class SweepFile(Table):
                 f'start is true, false or a list of {", ".join(STARTS)}, as in start = ["none", "whiten"]; received '
                 f"{start!r}."
             )
-        return (start,) if isinstance(start, str) else start
+        if not isinstance(start, str):
+            return start
+        return (start,)
 
     @model_validator(mode="after")
     def _consistent(self) -> SweepFile:
@@ -152,14 +154,17 @@ class SweepFile(Table):
     def starts(self) -> list[Start]:
         """Return each start that is evaluated untrained: one for all variants that begin from the same model."""
         variants = [tried for variant in self.variants() for tried in variant.tried()]
+        # What all variants start from need not be named.
         shared = [key for key in STARTING if len({repr(variant.settings.get(key)) for variant in variants}) == 1]
         groups: dict[str, tuple[dict[str, Any], list[Variant]]] = {}
         for variant in variants:
             start_settings = {key: variant.settings[key] for key in STARTING if key in variant.settings}
             groups.setdefault(repr(start_settings), (start_settings, []))[1].append(variant)
-        whitenings: tuple[Untrained, ...] = ("none",) if self.start is True else ()
+        whitenings: tuple[Untrained, ...] = ()
         if isinstance(self.start, tuple):
             whitenings = self.start
+        elif self.start:
+            whitenings = ("none",)
         return [
             Start(
                 name=", ".join([STARTS[whitening], *_each(start_settings, shared)]),
@@ -177,7 +182,10 @@ class SweepFile(Table):
         for case in self.case or ({},):
             settings = {key: value for key, value in case.items() if key not in ("name", "data", "tune")}
             dataset_choice = case.get("data", dataset_names)
-            data = tuple(dataset_choice) if isinstance(dataset_choice, list | tuple) else (dataset_choice,)
+            if isinstance(dataset_choice, list | tuple):
+                data = tuple(dataset_choice)
+            else:
+                data = (dataset_choice,)
             if not data:
                 raise ConfigError("A case is run on one data set of the sweep or more; received data = [].")
             strange = next((name for name in data if name not in dataset_names), None)
@@ -224,6 +232,7 @@ def read_sweep(path: str | Path, values: Mapping[str, str]) -> SweepFile:
     used: set[str] = set()
     try:
         filled = _filled(content, values, used)
+        # A misspelt placeholder would leave the file's own value without a word.
         unused = sorted(set(values) - used)
         if unused:
             raise ConfigError(f"`set` gives a value to a placeholder of the file; {path} has no ${{{unused[0]}}}.")

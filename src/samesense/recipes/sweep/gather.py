@@ -121,7 +121,9 @@ def tried(output: Path) -> list[Tried]:
     for entry in read_plan(output)["tuning"]:
         folder = output / "runs" / entry["folder"]
         record = read_record(folder)
-        curve = read_run(folder).curve if record.get("status") == "finished" else None
+        curve = None
+        if record.get("status") == "finished":
+            curve = read_run(folder).curve
         words = ", ".join(f"{name} {value}" for name, value in entry["tried"].items())
         dev = None if curve is None else curve.best[1]
         status = str(record.get("status", "absent"))
@@ -225,8 +227,10 @@ def rows(cells: Sequence[CellResults]) -> list[dict[str, Any]]:
             identity = cell.record["identity"]
             row |= {"data": {"train": identity.get("train"), "test": identity["tests"][dataset]}}
             row |= {result.metric: result.value for result in dataset_results}
-            row |= {"cosines": cosines} if (cosines := _by_label(cell, dataset)) else {}
-            row |= {"outcome": cell.outcome, "curve": _points(cell)} if cell.run is not None else {}
+            if cosines := _by_label(cell, dataset):
+                row |= {"cosines": cosines}
+            if cell.run is not None:
+                row |= {"outcome": cell.outcome, "curve": _points(cell)}
             table_rows.append(row)
     return table_rows
 
@@ -246,12 +250,16 @@ def _named(value: Any) -> Any:
     head, plus, maps = value.partition("+")  # as in vectors:FILE+whiten
     kind, colon, base = head.rpartition(":")
     path = Path(base).expanduser()
-    return f"{kind}{colon}{path.name or base}{plus}{maps}" if path.is_absolute() or path.exists() else value
+    if path.is_absolute() or path.exists():
+        return f"{kind}{colon}{path.name or base}{plus}{maps}"
+    return value
 
 
 def _points(cell: CellResults) -> list[list[float]]:
     curve = None if cell.run is None else cell.run.curve
-    return [] if curve is None else [[s, round(v, 5)] for s, v in zip(curve.steps, curve.values, strict=True)]
+    if curve is None:
+        return []
+    return [[s, round(v, 5)] for s, v in zip(curve.steps, curve.values, strict=True)]
 
 
 def _by_label(cell: CellResults, dataset: str) -> dict[str, list[float]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from samesense.encoder.names import base_of, resolve
 from samesense.encoder.saving.card import RIGHTS
 from samesense.hashes import folder_hash
 from samesense.inference.models.load import load
@@ -33,17 +34,26 @@ def deciding(settings: EncoderSettings, fingerprints: dict[str, str]) -> dict[st
         dumped["guide"] = _teacher(dumped["guide"], fingerprints)
     if "paraphraser" in dumped:
         dumped["paraphraser"] = fingerprint(dumped["paraphraser"])
-    followed = [name for name in dumped.get("trainer", {}) if name.startswith(FOLLOWED)]
-    if followed:
-        dumped["trainer"] = {name: value for name, value in dumped["trainer"].items() if name not in followed}
-        dumped = dumped if dumped["trainer"] else {name: value for name, value in dumped.items() if name != "trainer"}
+    if "trainer" in dumped:
+        fields = dumped["trainer"].items()
+        dumped["trainer"] = {name: value for name, value in fields if not name.startswith(FOLLOWED)}
+        if not dumped["trainer"]:
+            dumped.pop("trainer")
     if isinstance(settings, ContextSettings) and {"origin", "origin_config"} & dumped.keys():
-        origin = settings.origin_settings().model_dump(exclude_defaults=True)
-        files = {name: fingerprint(origin[name]) for name in ("word_vectors", "language_model") if name in origin}
-        texts = {"texts": [fingerprint(source) for source in origin["texts"]]} if "texts" in origin else {}
-        dumped = {**dumped, "origin": {**origin, **files, **texts}}
+        dumped["origin"] = _origin(settings)
         dumped.pop("origin_config", None)
     return dumped
+
+
+def _origin(settings: ContextSettings) -> dict[str, Any]:
+    """Return the settings of an Origin; the files that it reads count by their content."""
+    origin = settings.origin_settings().model_dump(exclude_defaults=True)
+    for name in ("word_vectors", "language_model"):
+        if name in origin:
+            origin[name] = fingerprint(origin[name])
+    if "texts" in origin:
+        origin["texts"] = [fingerprint(source) for source in origin["texts"]]
+    return origin
 
 
 def _teacher(name: str, fingerprints: dict[str, str]) -> str:
@@ -59,15 +69,15 @@ def _teacher(name: str, fingerprints: dict[str, str]) -> str:
 def fingerprint_of(model: str, fingerprints: dict[str, str]) -> str:
     """Return what tells a start model from others: a hash of its files, or its name on the hub; of adapters both."""
     if model not in fingerprints:
-        from samesense.encoder.names import base_of, resolve
-
         folder = Path(resolve(model))
         paths = (path for path in sorted(folder.rglob("*")) if path.is_file() and _decides(path))
-        content_hash = folder_hash(folder, paths) if folder.is_dir() else model
+        identity = model
+        if folder.is_dir():
+            identity = folder_hash(folder, paths)
         base = base_of(folder)
-        fingerprints[model] = (
-            content_hash if base is None else f"{content_hash} on {fingerprint_of(base, fingerprints)}"
-        )
+        if base is not None:
+            identity = f"{identity} on {fingerprint_of(base, fingerprints)}"
+        fingerprints[model] = identity
     return fingerprints[model]
 
 

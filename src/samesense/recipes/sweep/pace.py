@@ -44,7 +44,9 @@ class RunBudget:
 def describe_progress(running: Sequence[CellJob]) -> dict[str, str]:
     """Return the last step that each of the running cells has logged, and its last score on dev."""
     steps = [step for job in running if (step := _last_step(job.folder)) is not None]
-    return {"at step": " and ".join(steps)} if steps else {}
+    if not steps:
+        return {}
+    return {"at step": " and ".join(steps)}
 
 
 def _last_step(folder: Path) -> str | None:
@@ -52,8 +54,12 @@ def _last_step(folder: Path) -> str | None:
         return None
     run = read_run(folder)
     step = max((curve.steps[-1] for curve in (run.curve, run.losses) if curve is not None), default=None)
-    dev = "" if run.curve is None else f" (dev {100 * run.curve.values[-1]:.2f})"
-    return None if step is None else f"{step:.0f}{dev}"
+    dev = ""
+    if run.curve is not None:
+        dev = f" (dev {100 * run.curve.values[-1]:.2f})"
+    if step is None:
+        return None
+    return f"{step:.0f}{dev}"
 
 
 class RunClock:
@@ -69,7 +75,10 @@ class RunClock:
         self.done += 1
         spent = time.perf_counter() - self.started
         left = spent / self.done * (self.cells - self.done)
-        outcome = read_record(job.folder)["error"].splitlines()[-1] if status == "failed" else _figures(job)
+        if status == "failed":
+            outcome = read_record(job.folder)["error"].splitlines()[-1]
+        else:
+            outcome = _figures(job)
         logger.info(f"{self.done} of {self.cells}: {job.cell.name}: {outcome}; about {clock_time(left)} left")
 
 

@@ -53,7 +53,9 @@ class Cell:
         """Return its run folder; one of the same identity keeps the name that it was given first."""
         runs = output / "runs"
         existing = sorted(runs.glob(f"*-{self.key}"))
-        return existing[0] if existing else runs / f"{slug(self.name)[:LONGEST]}-{self.key}"
+        if existing:
+            return existing[0]
+        return runs / f"{slug(self.name)[:LONGEST]}-{self.key}"
 
 
 Choices = Mapping[tuple[str, str], dict[str, Any]]
@@ -120,7 +122,9 @@ def _cells(plan: Plan) -> Iterator[Cell]:
         if start_variants := [variant for variant in start.variants if entry.name in variant.data]:
             yield _start(plan, entry, start, start_variants)
     for seed, entry, variant in product(file.seeds, file.data, variants):
-        choice = plan.chosen.get((variant.name, entry.name)) if variant.tune else {}
+        choice: Mapping[str, Any] | None = {}
+        if variant.tune:
+            choice = plan.chosen.get((variant.name, entry.name))
         skipped = (variant.name, entry.name) in plan.skipped
         if entry.name in variant.data and choice is not None and not skipped:
             tuned_variant = variant.model_copy(update={"settings": {**variant.settings, **choice}})
@@ -196,6 +200,7 @@ def _check_pooling(name: str, settings: EncoderSettings, methods: Sequence[Metho
     poolings = list(dict.fromkeys(method.settings.bare_pooling for method in methods))
     if len(poolings) == 1 or settings.pooling is not None:
         return
+    # Loads torch, and only a file that says so needs to look at the start.
     from samesense.encoder.assembly.build import is_bare
 
     if is_bare(settings.model):
@@ -252,13 +257,7 @@ def _leave_out_untrainable(plan: Plan) -> None:
         DataError: which names every such variant and data set, and the option that settles it, unless the file has
             ``untrainable = "skip"``; also if no other cell is left.
     """
-    problems: dict[tuple[str, str], DataError] = {}
-    for cell in [*plan.cells, *plan.tuning]:
-        if cell.seed == plan.file.seeds[0]:
-            try:
-                cell.method.check(plan.splits_of(cell).train, cell.settings)
-            except DataError as error:
-                problems.setdefault((cell.tried_for or cell.variant, cell.dataset), error)
+    problems = _training_problems(plan)
     if not problems:
         return
     plan.skipped.update({key: str(error) for key, error in problems.items()})
@@ -273,6 +272,19 @@ def _leave_out_untrainable(plan: Plan) -> None:
         ) from first
     plan.cells[:] = [cell for cell in plan.cells if not _is_skipped(plan, cell)]
     plan.tuning[:] = [cell for cell in plan.tuning if not _is_skipped(plan, cell)]
+
+
+def _training_problems(plan: Plan) -> dict[tuple[str, str], DataError]:
+    """Return why variants cannot be trained on data sets; all seeds have the same labels, so the first one tells."""
+    problems: dict[tuple[str, str], DataError] = {}
+    for cell in [*plan.cells, *plan.tuning]:
+        if cell.seed != plan.file.seeds[0]:
+            continue
+        try:
+            cell.method.check(plan.splits_of(cell).train, cell.settings)
+        except DataError as error:
+            problems.setdefault((cell.tried_for or cell.variant, cell.dataset), error)
+    return problems
 
 
 def _is_skipped(plan: Plan, cell: Cell) -> bool:

@@ -28,14 +28,8 @@ def protocol_sentences(
     trained = [cell for cell in cells if cell.run is not None]
     if not trained:
         return []
-    seeds = sorted({int(cell.entry["seed"]) for cell in trained})
-    starts = _listed(cell.record["start"] for cell in trained)
-    layers = sorted({cell.record["layers"] for cell in trained if cell.record["layers"] is not None})
-    depth = f" (first {_listed(layers)} layers)" if layers else ""
-    sentences = [
-        f"Start model {starts}{depth}; seed{'s' if len(seeds) > 1 else ''} {_listed(seeds)}; {_steps(trained)}; "
-        f"{'; '.join(_setting(trained, name) for name in CAPTION_SETTINGS)}{_tuned(tuning)}."
-    ]
+    settings = "; ".join(_setting(trained, name) for name in CAPTION_SETTINGS)
+    sentences = [f"{_starts(trained)}; {_seeds(trained)}; {_steps(trained)}; {settings}{_tuned(tuning)}."]
     sentences += _label_use(trained)
     sentences += _data(cells, dev_sources)
     sentences.append(f"Scores: {_listed(cell.results[0].protocol for cell in trained if cell.results)}.")
@@ -43,7 +37,24 @@ def protocol_sentences(
         names = "; ".join(line.partition(": ")[0] for line in skipped)
         sentences.append(f"Left out, since the loss cannot be trained on the labels: {names}.")
     versions = _listed(cell.made["samesense"] for cell in trained if "samesense" in cell.made)
-    return [*sentences, *([f"samesense {versions}."] if versions else [])]
+    if versions:
+        sentences.append(f"samesense {versions}.")
+    return sentences
+
+
+def _starts(trained: Sequence[CellResults]) -> str:
+    starts = _listed(cell.record["start"] for cell in trained)
+    layers = sorted({cell.record["layers"] for cell in trained if cell.record["layers"] is not None})
+    if not layers:
+        return f"Start model {starts}"
+    return f"Start model {starts} (first {_listed(layers)} layers)"
+
+
+def _seeds(trained: Sequence[CellResults]) -> str:
+    seeds = sorted({int(cell.entry["seed"]) for cell in trained})
+    if len(seeds) == 1:
+        return f"seed {seeds[0]}"
+    return f"seeds {_listed(seeds)}"
 
 
 def _listed(values: Any) -> str:
@@ -54,15 +65,20 @@ def _steps(trained: Sequence[CellResults]) -> str:
     steps = sorted({int(cell.outcome["steps"]) for cell in trained if "steps" in cell.outcome})
     if not steps:
         return "steps unknown"
-    return f"{steps[0]:,} steps" if len(steps) == 1 else f"{steps[0]:,} to {steps[-1]:,} steps"
+    if len(steps) == 1:
+        return f"{steps[0]:,} steps"
+    return f"{steps[0]:,} to {steps[-1]:,} steps"
 
 
 def _setting(trained: Sequence[CellResults], name: str) -> str:
     """Return a setting, or its value for each variant where they differ."""
     values: dict[str, dict[str, None]] = {}
     for cell in trained:
-        value = None if cell.run is None else cell.run.settings.get(name)
-        values.setdefault("of its own" if value is None else str(value), {})[str(cell.entry["variant"])] = None
+        value = None
+        if cell.run is not None:
+            value = cell.run.settings.get(name)
+        text = "of its own" if value is None else str(value)
+        values.setdefault(text, {})[str(cell.entry["variant"])] = None
     words = name.replace("_", " ")
     if len(values) == 1:
         return f"{words} {next(iter(values))}"
@@ -81,13 +97,14 @@ def _label_use(trained: Sequence[CellResults]) -> list[str]:
     """Return in how many bins scores were cut, for variants that cut them."""
     bins: dict[str, None] = {}
     for cell in trained:
-        label_bins = None if cell.run is None else cell.run.settings.get("bins")
+        label_bins = None
+        if cell.run is not None:
+            label_bins = cell.run.settings.get("bins")
         if label_bins is not None:
-            width = (
-                f"{label_bins} bins of equal width"
-                if isinstance(label_bins, int)
-                else f"bins with the edges {_listed(label_bins)}"
-            )
+            if isinstance(label_bins, int):
+                width = f"{label_bins} bins of equal width"
+            else:
+                width = f"bins with the edges {_listed(label_bins)}"
             bins[f"{cell.entry['variant']} is trained on scores in {width}."] = None
     return list(bins)
 
@@ -100,11 +117,13 @@ def _data(cells: Sequence[CellResults], dev_sources: Mapping[str, str]) -> list[
         rows = cell.record.get("rows")
         if rows is None or name in described or cell.run is None:
             continue
-        dev = dev_sources.get(name, "")
-        origin = DEV.get(dev.split()[0] if dev else "", "of a source of their own")
-        selection = DEV["none"] if not rows["dev"] else f"{rows['dev']:,} dev ({origin}; they choose the checkpoint)"
+        selection = DEV["none"]
+        if rows["dev"]:
+            kind, _, _ = dev_sources.get(name, "").partition(" ")
+            origin = DEV.get(kind, "of a source of their own")
+            selection = f"{rows['dev']:,} dev ({origin}; they choose the checkpoint)"
         tests = ", ".join(
-            f"{count:,} test{'' if test == name else f' ({test})'}" for test, count in rows["tests"].items()
+            f"{count:,} test" if test == name else f"{count:,} test ({test})" for test, count in rows["tests"].items()
         )
         described[name] = f"Pairs of {name}: {rows['train']:,} training, {selection}, {tests} (they choose nothing)."
     return list(described.values())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from samesense.errors import DataError, MissingExtraError
 from samesense.evaluation.run import EvaluatedModel, Failure
@@ -28,11 +29,12 @@ from samesense.reports.illustrate import distributions, model_styles, stem
 from samesense.reports.report import Report
 from samesense.reports.shown import shown_best
 from samesense.reports.significance import paired_comparisons
-from samesense.reports.standing import rank
+from samesense.reports.standing import Ranking, rank
 from samesense.reports.store import Run
 from samesense.reports.sweeps import curve_figure, difference_table, setting_figures, steps_table, steps_to_scores
 from samesense.reports.tables import TitledTable, markdown_grids
 from samesense.results import plain
+from samesense.types import Evidence, Result
 
 Curves = dict[str, dict[str, dict[int, Curve]]]
 
@@ -49,21 +51,48 @@ def write_report(output: Path, *, latex: Path | None = None, figures: Path | Non
     """
     cells = gather(output)
     plan = read_plan(output)
+    report, left_out = _report(cells, tried(output), plan)
+    text = _tables(report, left_out)
+    paths = [
+        write_json_lines(output / "results.jsonl", rows(cells)),
+        write_json_lines(
+            output / "comparisons.jsonl", ({**vars(item), "significant": item.finding} for item in report.comparisons)
+        ),
+        write_text(output / "tables.md", text),
+    ]
+    if latex is not None:
+        paths.append(report.save(latex, "tex"))
+    try:
+        need_matplotlib()
+    except MissingExtraError as error:
+        if figures is not None:
+            raise
+        return f"{text}\nThere is no report.html: {error}\n", paths
+    styles = model_styles([str(cell.entry["variant"]) for cell in cells])
+    plots = _figures(cells, list(plan["grid"]), plan["against"], styles)
+    report = replace(report, general=plots, by_dataset=distributions(report.evidence, styles))
+    paths.append(report.save(output / "report.html"))
+    if figures is not None:
+        paths += report.save_figures(figures)
+    return text, paths
+
+
+def _report(
+    cells: Sequence[CellResults], tuning: Sequence[Tried], plan: Mapping[str, Any]
+) -> tuple[Report, dict[str, Sequence[str]]]:
+    """Return the report without its figures, and what is not in its tables, by reason."""
     results = [result for cell in cells for result in cell.results if result.subset == "all"]
     evidence = [item for cell in cells for item in cell.evidence]
     comparisons, problems = paired_comparisons(evidence, results, against=plan["against"])
     ranking = None
-    is_complete = all(cell.status in ("finished", "failed") for cell in cells)
-    if is_complete and len({cell.entry["dataset"] for cell in cells}) == 1:  # no model is trained on several
-        try:
-            ranking = rank(evidence, results, _ran(cells), against=plan["against"])
-        except DataError as error:
-            problems.append(f"No variant is named the best: {error}")
-    if ranking is not None and ranking.unranked:
-        problems.append(f"Not in {ranking.on}, since a test set or seed is missing: {'; '.join(ranking.unranked)}")
-    comparisons = [*(() if ranking is None else ranking.of_means), *comparisons]
-    tuning = tried(output)
-    incomplete = describe_incomplete(cells, tuning)
+    try:
+        ranking = _ranking(cells, evidence, results, plan["against"])
+    except DataError as error:
+        problems.append(f"No variant is named the best: {error}")
+    if ranking is not None:
+        comparisons = [*ranking.of_means, *comparisons]
+        if ranking.unranked:
+            problems.append(f"Not in {ranking.on}, since a test set or seed is missing: {'; '.join(ranking.unranked)}")
     left_out = {
         "Failed": describe_failures(cells, tuning),
         "Not run": list_waiting(cells, tuning),
@@ -84,37 +113,34 @@ def write_report(output: Path, *, latex: Path | None = None, figures: Path | Non
         waiting=waiting_runs(cells),
         shown_best=shown_best(evidence, results, comparisons, ranking, incomplete=incomplete_tests(cells, tuning)),
         protocol=protocol_sentences(cells, tuning, plan["dev"], plan["skipped"]),
-        incomplete=incomplete,
+        incomplete=describe_incomplete(cells, tuning),
         notes=[f"failed: {line}" if title == "Failed" else line for title, lines in left_out.items() for line in lines],
         warnings=plan["warnings"],
         tables=_more_tables(cells, tuning),
         environment={component: " / ".join(values) for component, values in _made(cells).items()},
     )
-    text = _tables(report, left_out, f"{incomplete} {CONTINUE}" if incomplete else "")
-    paths = [
-        write_json_lines(output / "results.jsonl", rows(cells)),
-        write_json_lines(
-            output / "comparisons.jsonl", ({**vars(item), "significant": item.finding} for item in comparisons)
-        ),
-        write_text(output / "tables.md", text),
-        *([] if latex is None else [report.save(latex, "tex")]),
-    ]
-    try:
-        need_matplotlib()
-    except MissingExtraError as error:
-        if figures is not None:
-            raise
-        return f"{text}\nThere is no report.html: {error}\n", paths
-    styles = model_styles([str(cell.entry["variant"]) for cell in cells])
-    plots = _figures(cells, list(plan["grid"]), plan["against"], styles)
-    report = replace(report, general=plots, by_dataset=distributions(evidence, styles))
-    paths.append(report.save(output / "report.html"))
-    return text, [*paths, *([] if figures is None else report.save_figures(figures))]
+    return report, left_out
 
 
-def _tables(report: Report, left_out: Mapping[str, Sequence[str]], incomplete: str) -> str:
-    blocks = [f"{plain(incomplete)}\n"] if incomplete else []
-    blocks += [f"{' '.join(map(plain, report.verdict()))}\n"] if report.ranking is not None else []
+def _ranking(
+    cells: Sequence[CellResults], evidence: Sequence[Evidence], results: Sequence[Result], against: str
+) -> Ranking | None:
+    """Rank the variants once every cell has run; ``None`` before, and for a sweep over several data sets.
+
+    Each data set has models of its own, so that no variant has a mean over several of them.
+    """
+    is_complete = all(cell.status in ("finished", "failed") for cell in cells)
+    if not is_complete or len({cell.entry["dataset"] for cell in cells}) != 1:
+        return None
+    return rank(evidence, results, _ran(cells), against=against)
+
+
+def _tables(report: Report, left_out: Mapping[str, Sequence[str]]) -> str:
+    blocks = []
+    if report.incomplete:
+        blocks.append(f"{plain(f'{report.incomplete} {CONTINUE}')}\n")
+    if report.ranking is not None:
+        blocks.append(f"{' '.join(map(plain, report.verdict()))}\n")
     if report.results:
         blocks.append(markdown_grids(report.grids()))
     if report.comparisons:
@@ -135,7 +161,10 @@ def _tried_table(tuning: Sequence[Tried]) -> TitledTable:
     """Return what was tried with the first seed, and what all seeds were run with."""
     rows = []
     for trial in tuning:
-        dev_text = _UNTRIED.get(trial.status, "not run yet") if trial.dev is None else f"{100 * trial.dev:.2f}"
+        if trial.dev is None:
+            dev_text = _UNTRIED.get(trial.status, "not run yet")
+        else:
+            dev_text = f"{100 * trial.dev:.2f}"
         chosen_text = "yes" if trial.chosen and trial.dev is not None else ""
         rows.append([trial.dataset, trial.variant, trial.settings, dev_text, chosen_text])
     return TitledTable("Chosen on dev", ["data set", "variant", "tried", "dev", "chosen"], rows, numeric=("dev",))
@@ -155,7 +184,9 @@ def _label_use(cells: Sequence[CellResults]) -> list[TitledTable]:
         (str(cell.entry["dataset"]), str(cell.entry["variant"])): cell.summary[0] for cell in cells if cell.summary
     }
     table_rows = [[dataset, variant, line] for (dataset, variant), line in lines.items()]
-    return [TitledTable("Trained on", ["data set", "variant", "examples"], table_rows, numeric=())] if lines else []
+    if not lines:
+        return []
+    return [TitledTable("Trained on", ["data set", "variant", "examples"], table_rows, numeric=())]
 
 
 def _ran(cells: Sequence[CellResults]) -> list[EvaluatedModel]:
@@ -187,7 +218,9 @@ def _models(cells: Sequence[CellResults]) -> list[EvaluatedModel]:
 def _spec(cell: CellResults) -> str:
     """Return from which model a cell started, and what the file set for it."""
     overrides = ", ".join(f"{key} {value}" for key, value in settings_of(cell).items())
-    layers = "" if cell.record["layers"] is None else f", first {cell.record['layers']} layers"
+    layers = ""
+    if cell.record["layers"] is not None:
+        layers = f", first {cell.record['layers']} layers"
     return f"{cell.record['start']}{layers}" + (f"; {overrides}" if overrides else "")
 
 

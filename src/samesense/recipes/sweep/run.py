@@ -44,7 +44,9 @@ def describe(plan: Plan) -> Iterator[str]:
     """Yield lines on each data set: rows used, pairs that leak, and warnings."""
     for (name, _), splits in plan.splits.items():
         sizes = ", ".join(f"{set_name} {len(data)}" for set_name, data in splits.others().items())
-        kind = f" ({splits.train.kind})" if isinstance(splits.train, PairData) else ""
+        kind = ""
+        if isinstance(splits.train, PairData):
+            kind = f" ({splits.train.kind})"
         yield f"{name}: train {len(splits.train)}{f', {sizes}' if sizes else ''}{kind}"
     yield from (f"warning: {warning}" for warning in plan.warnings)
     yield from (f"left out: {dataset}, {variant}: {reason}" for (variant, dataset), reason in plan.skipped.items())
@@ -113,7 +115,8 @@ def check_output(output: Path) -> None:
 
 def datasets_of(plan: Plan, datasets: str | Sequence[str] | None) -> set[str]:
     """Return the data sets whose cells are run: those that are named, or all; ConfigError for one that is not there."""
-    datasets = [datasets] if isinstance(datasets, str) else datasets
+    if isinstance(datasets, str):
+        datasets = [datasets]
     names = [entry.name for entry in plan.file.data]
     unknown = next((name for name in datasets or () if name not in names), None)
     if unknown is not None:
@@ -125,17 +128,7 @@ def settled(plan: Plan, datasets: set[str], output: Path) -> Plan:
     """Return the plan with the cells of the variants that are tuned, by what was the best on dev."""
     if not plan.tuning:
         return plan
-    chosen: dict[tuple[str, str], tuple[float, dict[str, Any]]] = {}
-    tried = [(cell, cell.folder(output)) for cell in plan.tuning]
-    finished = {folder for _, folder in tried if status_of(folder) == "finished"}
-    later = {cell.dataset for cell, folder in tried if folder not in finished} - datasets
-    for cell, folder in tried:
-        if cell.dataset in later:  # its turn has not come: what is tried last may be the best
-            continue
-        key = str(cell.tried_for), cell.dataset
-        score = _best_dev(folder) if folder in finished else float("-inf")
-        if score > chosen.get(key, (float("-inf"),))[0]:
-            chosen[key] = score, cell.tried
+    chosen = _best_tried(plan, datasets, output)
     for (variant, dataset), (score, best) in chosen.items():
         words = ", ".join(f"{name} {value}" for name, value in best.items())
         logger.info(f"chosen: {dataset}, {variant}: {words}, dev {100 * score:.2f}")
@@ -147,6 +140,25 @@ def settled(plan: Plan, datasets: set[str], output: Path) -> Plan:
     return settled_plan
 
 
+def _best_tried(plan: Plan, datasets: set[str], output: Path) -> dict[tuple[str, str], tuple[float, dict[str, Any]]]:
+    """Return for each variant and data set the best dev score of what was tried, and its settings.
+
+    A data set that is not run now, and has something left to try, is left out: what is tried last may be the best.
+    """
+    tried = [(cell, cell.folder(output)) for cell in plan.tuning]
+    finished = {folder for _, folder in tried if status_of(folder) == "finished"}
+    unfinished_datasets = {cell.dataset for cell, folder in tried if folder not in finished} - datasets
+    best: dict[tuple[str, str], tuple[float, dict[str, Any]]] = {}
+    for cell, folder in tried:
+        if cell.dataset in unfinished_datasets or folder not in finished:
+            continue
+        key = str(cell.tried_for), cell.dataset
+        score = _best_dev(folder)
+        if score > best.get(key, (float("-inf"),))[0]:
+            best[key] = score, cell.tried
+    return best
+
+
 def _run_cells(
     plan: Plan, every: Sequence[Cell], datasets: set[str], output: Path, places: Places, budget: RunBudget
 ) -> bool:
@@ -155,7 +167,9 @@ def _run_cells(
     unfinished = [cell for cell in cells if status_of(cell.folder(output)) != "finished"]
     waiting = budget.take(unfinished)
     what = "runs" if every is plan.cells else "runs to choose by"
-    later = f"; {len(waiting)} of the others now, as max_runs asks" if len(waiting) < len(unfinished) else ""
+    later = ""
+    if len(waiting) < len(unfinished):
+        later = f"; {len(waiting)} of the others now, as max_runs asks"
     logger.info(f"{len(cells)} {what}, {len(cells) - len(unfinished)} of them finished{later}")
     clock = RunClock(len(waiting))
     cell_jobs = _jobs(waiting, plan, output)
@@ -210,7 +224,9 @@ def begin(plan: Plan, output: Path) -> None:
 
 def _dev_origin(dev: str) -> str:
     """Return ``dev`` of a data set without the path of a source."""
-    return dev if dev == "none" or dev.startswith("hold ") else "source"
+    if dev == "none" or dev.startswith("hold "):
+        return dev
+    return "source"
 
 
 def _write_pairs(path: Path, data: PairData) -> None:
@@ -250,7 +266,10 @@ def _say_gone(plan: Plan, datasets: set[str], output: Path) -> None:
     for dataset in datasets if plan.file.keep != "none" else ():
         cells = [cell for cell in plan.every if cell.dataset == dataset and cell.seed is not None]
         done = [folder for cell in cells if status_of(folder := cell.folder(output)) == "finished"]
-        folders = done if plan.file.keep == "all" or not done else [max(done, key=_best_dev)]
+        if plan.file.keep == "all" or not done:
+            folders = done
+        else:
+            folders = [max(done, key=_best_dev)]
         gone += [folder for folder in folders if not (folder / "model").is_dir()]
     if gone:
         logger.warning(
@@ -261,4 +280,6 @@ def _say_gone(plan: Plan, datasets: set[str], output: Path) -> None:
 
 def _best_dev(folder: Path) -> float:
     curve = read_run(folder).curve
-    return float("-inf") if curve is None else curve.best[1]
+    if curve is None:
+        return float("-inf")
+    return curve.best[1]

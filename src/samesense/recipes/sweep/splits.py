@@ -99,7 +99,10 @@ def read_splits(
 
 def sample_rows(data: Rows, rows: int | None, seed: int) -> Rows:
     """Return a random sample of ``rows`` rows in their order; all rows if there are no more."""
-    drawn = data if rows is None or rows >= len(data) else data.take(drawn_from(len(data), rows, seed))
+    if rows is None or rows >= len(data):
+        drawn = data
+    else:
+        drawn = data.take(drawn_from(len(data), rows, seed))
     if isinstance(drawn, PairData) and len(set(drawn.labels)) < 2:
         raise DataError(
             f"{data.source}: all {len(drawn)} labels that are used are {drawn.labels[0]:g}: nothing to rank. Take more "

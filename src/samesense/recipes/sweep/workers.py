@@ -114,8 +114,11 @@ def _seconds_a_step(job: CellJob) -> float | None:
     if job.cell.seed is None or status_of(job.folder) != "finished":
         return None
     outcome = manifest.read(job.folder)["outcome"]
-    training = outcome["spent"].get("training", 0.0)
-    return training / outcome["steps"] if training and outcome["steps"] else None
+    training: float = outcome["spent"].get("training", 0.0)
+    steps: int = outcome["steps"]
+    if training and steps:
+        return training / steps
+    return None
 
 
 def _kind_of(cell: Cell) -> str:
@@ -130,7 +133,9 @@ def run_cells(cell_jobs: Iterator[CellJob], places: Places, watch: Watch) -> Ite
     After Ctrl-C none is begun, those that run write a checkpoint, and KeyboardInterrupt ends it. A cell in this process
     shows itself how far it is; of those in processes of their own ``watch`` is told.
     """
-    return _one_by_one(cell_jobs) if places.asked == 1 else _in_processes(cell_jobs, places, watch)
+    if places.asked == 1:
+        return _one_by_one(cell_jobs)
+    return _in_processes(cell_jobs, places, watch)
 
 
 def _one_by_one(cell_jobs: Iterator[CellJob]) -> Iterator[tuple[CellJob, str]]:
@@ -150,34 +155,41 @@ def _in_processes(cell_jobs: Iterator[CellJob], places: Places, watch: Watch) ->
     try:
         while True:
             try:
-                while not stopping and len(running) < places.count and (job := next(cell_jobs, None)) is not None:
-                    logger.info(job.cell.name)
-                    beside = places.count if status_of(job.folder) == "absent" else 0
-                    process = _process_of(job, max(1, cores() // places.count))
-                    running[process] = job, beside  # before it starts: Ctrl-C may come at any moment
-                    with _held_back():
-                        process.start()
-                if not running and stopping:
-                    break
+                if not stopping:
+                    _fill_places(cell_jobs, places, running)
                 if not running:
-                    return
+                    break
                 if not wait([process.sentinel for process in running], LOOK):
                     watch([job for job, _ in running.values()])
             except KeyboardInterrupt:
                 stopping = True
                 _interrupt(running)
             for process in [process for process in running if not process.is_alive()]:
-                left = len(running)
+                running_count = len(running)
                 job, beside = running.pop(process)
                 status = _outcome(job, process.exitcode, stopping)
-                if left == beside:  # to its end: the last ones have the machine to themselves
+                if running_count == beside:  # to its end: the last ones have the machine to themselves
                     places.learn(job, beside)
                 if status == "failed" and process.exitcode:
                     places.lessen()
                 yield job, status
     finally:
         _interrupt(running)
-    raise KeyboardInterrupt
+    if stopping:
+        raise KeyboardInterrupt
+
+
+def _fill_places(cell_jobs: Iterator[CellJob], places: Places, running: dict[BaseProcess, tuple[CellJob, int]]) -> None:
+    """Begin cells until every place is taken, or there is none left to begin."""
+    while len(running) < places.count and (job := next(cell_jobs, None)) is not None:
+        logger.info(job.cell.name)
+        beside = 0
+        if status_of(job.folder) == "absent":
+            beside = places.count
+        process = _process_of(job, max(1, cores() // places.count))
+        running[process] = job, beside  # before it starts: Ctrl-C may come at any moment
+        with _held_back():
+            process.start()
 
 
 def _process_of(job: CellJob, threads: int) -> BaseProcess:

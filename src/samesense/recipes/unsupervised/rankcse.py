@@ -61,7 +61,10 @@ def with_teachers(
         open_teacher(name, precision=settings.teacher_precision, pooling=settings.teacher_pooling)
         for name in settings.asked
     ]
-    cache = Path(settings.teacher_cache).expanduser() if settings.teacher_cache else job.output / "teachers"
+    if settings.teacher_cache:
+        cache = Path(settings.teacher_cache).expanduser()
+    else:
+        cache = job.output / "teachers"
     stores: list[TeacherStore] = []
 
     def encode_by_teachers() -> None:

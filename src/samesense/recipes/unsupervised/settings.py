@@ -150,7 +150,9 @@ class RankcseSettings(ViewSettings):
     @property
     def asked(self) -> tuple[str, ...]:
         """The teachers that a run asks: none where the ranking has no weight."""
-        return self.teacher if self.gamma else ()
+        if self.gamma:
+            return self.teacher
+        return ()
 
     def check_terms(self) -> None:
         """Raise ConfigError if the terms of the loss that have a weight cannot be learnt from."""

@@ -50,9 +50,9 @@ def prepare(model: SentenceTransformer, job: Job[Sentences | PairData, SimcseSet
 def form(train: Sentences | PairData, settings: SimcseSettings) -> Targets:
     """Return the columns that the loss takes."""
     if isinstance(train, PairData) != settings.supervised:
-        fix = (
-            "Leave out supervised." if settings.supervised else "Set supervised, or read them as unlabelled sentences."
-        )
+        fix = "Set supervised, or read them as unlabelled sentences."
+        if settings.supervised:
+            fix = "Leave out supervised."
         raise ConfigError(
             f"SimCSE {'with' if settings.supervised else 'without'} supervision takes "
             f"{'labelled pairs' if settings.supervised else 'unlabelled sentences'}; received "

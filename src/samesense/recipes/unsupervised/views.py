@@ -119,7 +119,8 @@ class LossTerms(TrainerCallback):
 
     def on_train_end(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         """Warn if the ranking term ended where it would be if all scores were equal."""
-        rank, equal = self._last.get("rank"), self._last.get("rank_if_equal")
+        rank = self._last.get("rank")
+        equal = self._last.get("rank_if_equal")
         if rank is None or equal is None or not state.is_world_process_zero:
             return
         if rank > (1 - LEAST_LEARNT) * equal:

@@ -89,7 +89,9 @@ def _label(axes: Axes, sentences: Sequence[str], groups: Groups, *, full: bool) 
     """Number the rows and columns, write out the sentences if ``full``, and draw lines between the groups."""
     centres = np.arange(len(sentences)) + 0.5
     numbers = [str(number) for number in range(1, len(sentences) + 1)]
-    rows = [f"{_short(text)}  {number}" for text, number in zip(sentences, numbers, strict=True)] if full else numbers
+    rows = numbers
+    if full:
+        rows = [f"{_short(text)}  {number}" for text, number in zip(sentences, numbers, strict=True)]
     axes.set_xticks(centres, numbers)
     axes.set_yticks(centres, rows)
     axes.tick_params(labelsize=8, length=0, labeltop=True, labelbottom=False)
@@ -104,4 +106,6 @@ def _label(axes: Axes, sentences: Sequence[str], groups: Groups, *, full: bool) 
 
 def _short(text: str) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= SHOWN_CHARS else line[: SHOWN_CHARS - 3] + "..."
+    if len(line) <= SHOWN_CHARS:
+        return line
+    return line[: SHOWN_CHARS - 3] + "..."

@@ -105,7 +105,9 @@ def _free_box(text: str, x: float, y: float, taken: Sequence[Box], limits: tuple
 
 def shown_name(name: str) -> str:
     """Return a name as figures show it: a long one without its middle, because names differ at their ends."""
-    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME // 3]}…{name[-2 * LONGEST_NAME // 3 :]}"
+    if len(name) <= LONGEST_NAME:
+        return name
+    return f"{name[: LONGEST_NAME // 3]}…{name[-2 * LONGEST_NAME // 3 :]}"
 
 
 def broken(text: str, most: int) -> str:

@@ -131,6 +131,7 @@ def need_matplotlib() -> None:
 def styled() -> Iterator[None]:
     """Set the style in which figures are drawn and written, in place of the user's own settings."""
     need_matplotlib()
+    # Of an extra, and slow to load: only when a figure is drawn.
     import matplotlib as mpl
     from matplotlib import font_manager
 
