@@ -95,7 +95,7 @@ def test_every_format_numbers_a_bad_row_as_its_file_does(tmp_path, ending, row):
         read_pairs(path)
     assert str(caught.value) == (
         f"{path}: 1 of 3 rows cannot be used.\n"
-        f"  row {row}, column 'sentence2': the text is empty. Fix: give the sentence or delete the row.\n"
+        f"  row {row}, column 'sentence2': the text is empty. Fix: give the text or delete the row.\n"
         "Correct these rows, or leave them out with `drop_bad_rows`."
     )
 

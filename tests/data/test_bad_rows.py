@@ -7,7 +7,7 @@ import pytest
 from samesense.data import read_pairs
 from samesense.errors import ConfigError, DataError
 
-TEXT_FIX = "give the sentence or delete the row"
+TEXT_FIX = "give the text or delete the row"
 GOOD = [{"sentence1": "a", "sentence2": "b", "score": 0.5}, {"sentence1": "c", "sentence2": "d", "score": 1}]
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from samesense.data.documents import document_files
 from samesense.data.extraction.files import holds_document_files, read_document_file
 from samesense.data.passages import cut_passages
-from samesense.data.rows.columns import BadRow, Row, bad_rows_error, text_problem, warn_left_out
+from samesense.data.rows.columns import Row, bad_rows_error, bad_texts, warn_left_out
 from samesense.data.rows.sources import (
     TEXT,
     Source,
@@ -112,7 +112,7 @@ def read_text_rows(source: Source, columns: str | None = None, *, drop_bad_rows:
     if not rows:
         raise no_rows(source) if has_columns else DataError(f"{name} holds no text; one text a line is needed.")
     column = _choose_column(rows, columns, source) if has_columns else TEXT
-    problems = bad_texts(rows, column)
+    problems = [problem for row in rows for problem in bad_texts(row, [column])]
     if problems and not drop_bad_rows:
         raise bad_rows_error(name, problems, len(rows), can_drop=drop_bad_rows is not None)
     warn_left_out(name, [problem.row for problem in problems], len(rows))
@@ -130,15 +130,6 @@ def read_usable(source: Source, columns: str | None = None, *, drop_bad_rows: bo
     """Return the usable texts of a source with the numbers of their rows; see :func:`read_text_rows`."""
     text_rows = read_text_rows(source, columns, drop_bad_rows=drop_bad_rows)
     return SourceTexts(text_rows.texts, text_rows.indices, text_rows.total, text_rows.names)
-
-
-def bad_texts(rows: Sequence[Row], column: str) -> list[BadRow]:
-    """Return the rows without a usable text in this column."""
-    return [
-        BadRow(number, column, problem, "give the text or delete the row")
-        for number, cells in rows
-        if (problem := text_problem(cells.get(column)))
-    ]
 
 
 def _choose_column(rows: Sequence[Row], columns: str | None, source: Source) -> str:

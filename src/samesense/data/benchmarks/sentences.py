@@ -11,6 +11,7 @@ from samesense.data.pairs.data import PairData
 from samesense.data.rows.columns import (
     SENTENCE_LABEL_NAMES,
     SINGLE_NAMES,
+    TEXT_FIX,
     BadRow,
     Row,
     bad_rows_error,
@@ -119,7 +120,7 @@ def _problems(number: int, cells: Mapping[str, object], text: str, label: str, k
     problems = []
     message = text_problem(cells.get(text))
     if message and not (keep_empty and not str(cells.get(text)).strip()):
-        problems.append(BadRow(number, text, message, "give the sentence or delete the row"))
+        problems.append(BadRow(number, text, message, TEXT_FIX))
     if not _class_text(cells.get(label)):
         problems.append(
             BadRow(number, label, f"{excerpt(cells.get(label))} names no class", "give an integer or a class name")

@@ -16,6 +16,7 @@ from samesense.data.rows.columns import (
     Columns,
     Row,
     bad_rows_error,
+    bad_texts,
     quoted,
     refuse_lists,
     resolve_columns,
@@ -101,17 +102,18 @@ class _RowReader:
         """Yield the two texts of each pair, and the name of its subset where the source has subsets."""
         names = [self.columns.text1, *self.partners]
         subset_column = self.columns.subset
-        for position, (number, cells) in enumerate(rows):
+        for position, row in enumerate(rows):
+            number, cells = row
             self.numbers.append(number)
             self.labels.append(self._label(cells))
-            problems = {name: problem for name in names if (problem := text_problem(cells.get(name)))}
-            fix = "give the sentence or delete the row"
-            self.problems += [(position, BadRow(number, name, problem, fix)) for name, problem in problems.items()]
+            problems = bad_texts(row, names)
+            self.problems += [(position, problem) for problem in problems]
+            bad_columns = {problem.column for problem in problems}
             ends: tuple[str, ...] = ()
             if subset_column is not None:
                 subset = cells.get(subset_column)
                 ends = ("" if subset is None else str(subset),)
-            first, *partners = ["" if name in problems else str(cells[name]) for name in names]
+            first, *partners = ["" if name in bad_columns else str(cells[name]) for name in names]
             for partner in partners:
                 yield first, partner, *ends
 

@@ -472,6 +472,16 @@ class BadRow:
     fix: str
 
 
+TEXT_FIX = "give the text or delete the row"
+"""The fix of a cell that should be a text."""
+
+
+def bad_texts(row: Row, columns: Iterable[str]) -> list[BadRow]:
+    """Return the cells of a row in these columns that are no usable texts."""
+    number, cells = row
+    return [BadRow(number, name, problem, TEXT_FIX) for name in columns if (problem := text_problem(cells.get(name)))]
+
+
 def bad_rows_error(
     source: str, problems: Sequence[BadRow], total: int, limit: int = 5, *, can_drop: bool = True
 ) -> BadRowsError:

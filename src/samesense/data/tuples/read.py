@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import chain, islice
 
 from samesense.data.rows.columns import (
@@ -12,12 +12,12 @@ from samesense.data.rows.columns import (
     Row,
     Side,
     bad_rows_error,
+    bad_texts,
     layout_of,
-    text_problem,
 )
 from samesense.data.rows.labels import INITIALS, UNLABELLED, parse_labels
 from samesense.data.rows.list_cells import FIX, ListCellError, list_in, texts_in
-from samesense.data.rows.sources import Source, as_sources, load_rows, name_of, row_names, short_name
+from samesense.data.rows.sources import Source, as_sources, load_rows, name_of, no_rows, row_names, short_name
 from samesense.data.rows.text_columns import SNIFFED_ROWS, log_unread
 from samesense.data.tuples.data import Statement, TupleData, group_statements, tuple_data
 from samesense.errors import DataError
@@ -120,11 +120,11 @@ class _Reader:
             raise bad_rows_error(self.source, problems, total, limit)
         self.counts[_BAD] += len({problem.row for problem in problems})
         if not total:
-            raise DataError(f"{self.source}: there are no rows. Check that this is the right file.")
+            raise no_rows(source)
 
     def _tuple(self, row: Row, layout: Layout) -> tuple[list[Statement], list[BadRow]]:
         number, cells = row
-        problems = _text_problems(number, layout.anchor, [cells.get(layout.anchor)])
+        problems = bad_texts(row, [layout.anchor])
         problems += _list_problems(number, layout.anchor, cells.get(layout.anchor))
         anchor = str(cells.get(layout.anchor))
         # Without merging, each row is a group; the source's number distinguishes rows of equal number.
@@ -137,7 +137,7 @@ class _Reader:
                 problems.append(BadRow(number, name, str(error), FIX))
                 continue
             self._check_mixture(number, name, cells.get(name))
-            problems += _text_problems(number, name, texts)
+            problems += [problem for text in texts for problem in bad_texts((number, {name: text}), [name])]
             statements += [Statement(group, anchor, str(text), side, number) for text in texts]
         if not statements and not problems:
             problems.append(
@@ -160,8 +160,7 @@ class _Reader:
     def _nli(self, row: Row, layout: Layout) -> tuple[list[Statement], list[BadRow]]:
         number, cells = row
         hypothesis = layout.partners[0][0]
-        problems = _text_problems(number, layout.anchor, [cells.get(layout.anchor)])
-        problems += _text_problems(number, hypothesis, [cells.get(hypothesis)])
+        problems = bad_texts(row, [layout.anchor, hypothesis])
         side, problem = self._side(cells.get(str(layout.label)), layout)
         if problem:
             problems.append(
@@ -196,8 +195,3 @@ def _list_problems(number: int, column: str, cell: object) -> list[BadRow]:
         return []  # a text may start with a bracket
     message = "one text is needed, received a list of texts"
     return [BadRow(number, column, message, "write one anchor a row")] if is_list else []
-
-
-def _text_problems(number: int, column: str, texts: Sequence[object]) -> list[BadRow]:
-    problems = [BadRow(number, column, text_problem(text), "give the sentence or delete the row") for text in texts]
-    return [bad for bad in problems if bad.what]

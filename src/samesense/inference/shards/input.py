@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from samesense.data.examples import spread_over
 from samesense.data.rows.blocks import Block, blocks, rows_at
-from samesense.data.rows.columns import Row, bad_rows_error
+from samesense.data.rows.columns import Row, bad_rows_error, bad_texts
 from samesense.data.rows.sources import missing_file, names_in, refuse_columns
 from samesense.data.rows.text import current_options, split_suffix
 from samesense.data.rows.text_columns import text_column
-from samesense.data.texts import bad_texts
 from samesense.errors import ConfigError, DataError
 from samesense.hashes import content_hash
 from samesense.inference.columns import join_schemas, kept_columns, schema_of, table_of
@@ -163,8 +162,9 @@ class _Cutter:
         for number, block in enumerate(blocks(path, shard_size)):
             if number == 0:
                 file = self._describe(file, block)
-            if bad := bad_texts(block.rows, file.text):
-                raise bad_rows_error(path, bad, len(block.rows), can_drop=False)
+            problems = [problem for row in block.rows for problem in bad_texts(row, [file.text])]
+            if problems:
+                raise bad_rows_error(path, problems, len(block.rows), can_drop=False)
             encoded = _canonical(block.rows, file)
             self._digest.update(encoded)
             self.parts.append(Part(len(self._files), block.start, block.end, len(block.rows), _hash(encoded)))
