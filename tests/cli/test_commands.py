@@ -319,14 +319,14 @@ def test_the_doctor_reads_no_labels_of_other_data(run, tmp_path):
 def test_help_of_training_is_short_and_a_method_has_its_own(run):
     code, out, _ = run("train", "--help")
     assert code == 0
-    assert len(out.splitlines()) <= 98
+    assert len(out.splitlines()) <= 100
     assert "--learning-rate" in out
     assert "--positives" not in out
     for words in (("--help", "--method", "supmpn"), ("--method", "supmpn", "-h")):
         code, out, _ = run("train", *words)
         assert code == 0
         assert "--positives" in out
-        assert "--teacher" not in out
+        assert "--teacher-weights" not in out
     code, _, err = run("train", "--help", "--method", "nothing")
     assert (code, "received 'nothing'" in err) == (2, True)
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import samesense
-from samesense.cli.compare import compare
 from samesense.data import BENCHMARKS
 from samesense.data.benchmarks.comparability import why_not_comparable
 from samesense.errors import ConfigError, DataError, ModelError
@@ -299,7 +298,9 @@ def test_every_suite_of_the_catalogue_is_registered_and_documented():
     page = (Path(__file__).parents[2] / "docs" / "evaluation.md").read_text(encoding="utf-8")
     rows = [f"| `{suite.name}` | {suite.data} | {suite.figures} |" for suite in SUITES.values()]
     assert "\n".join(rows) in page
-    assert f"suite: one or more of {', '.join(SUITES)}, as in" in compare.__doc__
+    assert re.findall(r"``(\w+)``", samesense.evaluate.__doc__.partition("suites: ")[2].partition(", as in")[0]) == [
+        *SUITES
+    ]
 
 
 def test_every_average_is_over_members_of_its_suite():

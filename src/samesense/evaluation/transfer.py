@@ -249,7 +249,9 @@ def _from_benchmark(splits: BenchmarkSplits, benchmark: Benchmark) -> TransferTa
         train, dev, test = (splits.sentences(benchmark, split) for split in ("train", "dev", "test"))
         if train is None or test is None or (dev is None and "dev" in benchmark.rows):
             return None
-        tuned = dev and (dev.texts, dev.labels)
+        tuned = None
+        if dev is not None:
+            tuned = (dev.texts, dev.labels)
         return TransferTask.split(name, (train.texts, train.labels), tuned, (test.texts, test.labels), fast, note)
     train_pairs = splits.pairs(benchmark, "train")
     test_pairs = splits.pairs(benchmark, "test")
