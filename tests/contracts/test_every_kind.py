@@ -134,7 +134,7 @@ def test_folders_of_documents_are_sentences_of_which_the_start_is_kept_unless_th
     (folder / "one.txt").write_text("It rains. The sun is away.\n\nThe river is slow.\n")
     assert "; method simcse " in samesense.doctor(folder).read_as
     planned = plan(folder)
-    assert (planned.method.name, planned.config, planned.settings.keep_start) == ("simcse", "simcse-documents", True)
+    assert (planned.method.name, planned.config, planned.settings.keep_start) == ("simcse", "simcse-unlabelled", True)
     assert list(planned.train.texts) == ["It rains.", "The sun is away.", "The river is slow."]
     assert not plan(folder, method="simcse").settings.keep_start
 

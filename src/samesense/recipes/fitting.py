@@ -10,6 +10,7 @@ from samesense.data.examples import Examples
 from samesense.data.kinds import KIND_INFO, DataKind, DetectedKind, detect_kind
 from samesense.data.pairs.data import PairData
 from samesense.data.rows.sources import Source, short_name
+from samesense.data.sentences import Sentences
 from samesense.recipes.methods import DATA_TYPES, METHODS, Method, method_named
 from samesense.recipes.reading import Reading, read_labelled
 from samesense.recipes.settings import shipped
@@ -18,8 +19,8 @@ RAGGED = "supmpn-ragged"
 """Shipped settings for anchors with few partners: none of the paper's copies of the anchor."""
 
 
-DOCUMENTS = "simcse-documents"
-"""Shipped settings for documents without labels: the start is kept unless held-out documents show a gain."""
+UNLABELLED = "simcse-unlabelled"
+"""Shipped settings for texts without labels: a start that was tuned for sentences is kept unless a gain is shown."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,8 @@ def fitting_method(
         form = _form_of_method(suitable, config)
         if overrides.get("teacher"):
             suitable = METHODS["rankcse"]
+        elif isinstance(data, Sentences) and config == "auto":
+            form = UNLABELLED
         return Fitting(suitable, form, columns=reading.columns)
     return _fitting_of_sources(cast(Sequence[Source], data), config, overrides, reading, is_mixed=method == "mixed")
 
@@ -99,8 +102,8 @@ def _fitting_of_sources(
     if overrides.get("teacher"):
         return Fitting(METHODS["rankcse"], columns=reading.columns)
     kind = detected[0].told.kind
-    if kind == "documents" and config == "auto":
-        form = DOCUMENTS
+    if kind in ("documents", "texts") and config == "auto":
+        form = UNLABELLED
     else:
         form = form_of(kind)
     return Fitting(METHODS[KIND_INFO[kind].method], form, detected[0].told.columns, lines)

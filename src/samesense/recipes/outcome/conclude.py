@@ -128,7 +128,9 @@ def reason_to_keep(job: Job[Any, Any], verdict: Verdict, mean_cosine: float | No
         )
         return ""
     outcome = "training did harm"
-    if verdict.word != "worse":
+    if verdict.task is None:
+        outcome = "nothing could show whether training helps"
+    elif verdict.word != "worse":
         outcome = "training was not shown to help"
     return f"model/ is the start, {job.settings.model}, as {outcome}"
 
