@@ -1,6 +1,7 @@
-"""Write docs/cli.md from the help of the commands, and parts of two pages: where things are, and what others open.
+"""Write docs/cli.md from the help of the commands, and parts of other pages.
 
-The first part is in CONTRIBUTING.md, from the tree; the second in docs/deploy.md, from the results of tests/clients.
+Where things are, in CONTRIBUTING.md, is written from the tree; the tables of docs/readers.md and docs/clients.md are
+written from the results of tests/clients.
 
 python docs/generate.py            writes all pages
 python docs/generate.py --check    exits with 1 if a page would change
@@ -26,9 +27,8 @@ import where
 
 PAGE = Path(__file__).with_name("cli.md")
 CONTRIBUTING = PAGE.parents[1] / "CONTRIBUTING.md"
-DEPLOY = PAGE.with_name("deploy.md")
-WHERE = "where things are"
-READERS = "other readers"
+READERS = PAGE.with_name("readers.md")
+CLIENTS = PAGE.with_name("clients.md")
 COLUMNS = 80
 
 INTRODUCTION = """\
@@ -97,8 +97,9 @@ def main(arguments: list[str]) -> int:
     stale = 0
     pages = {
         PAGE: page(),
-        CONTRIBUTING: with_part(CONTRIBUTING, WHERE, where.section()),
-        DEPLOY: with_part(DEPLOY, READERS, readers.section()),
+        CONTRIBUTING: with_part(CONTRIBUTING, "where things are", where.section()),
+        READERS: with_part(READERS, "readers", readers.readers()),
+        CLIENTS: with_part(CLIENTS, "clients", readers.clients()),
     }
     for path, now in pages.items():
         if path.exists() and path.read_text(encoding="utf-8") == now:

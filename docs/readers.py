@@ -14,20 +14,25 @@ WHOLE = "sentence-transformers 6.2"
 """The reader that opens every kind of model."""
 
 
-def section() -> str:
-    """Return Markdown: the kinds of models, and the tables of readers and of clients."""
-    results: dict[str, Any] = json.loads(RESULTS.read_text(encoding="utf-8"))
-    readers = [[name, *_row(result)] for name, result in results.items() if not name.startswith(CLIENT)]
-    clients = [_client(name, result) for name, result in results.items() if name.startswith(CLIENT)]
+def readers() -> str:
+    """Return Markdown: the kinds of models, and the table of the programs that open them."""
+    results = _results()
+    rows = [[name, *_row(result)] for name, result in results.items() if not name.startswith(CLIENT)]
     groups = results[WHOLE]["groups"]
     tried = "; ".join(f"{group} ({', '.join(sorted(kinds))})" for group, kinds in sorted(groups.items()))
-    blocks = [
-        f"The {sum(map(len, groups.values()))} models: {tried}.",
-        _table(["reader", "tried with", "opens", "with", "does not open"], readers),
-        "Clients of `samesense serve`, unmodified:",
-        _table(["client", "tried with", "gets", "with"], clients),
-    ]
-    return "\n\n".join(blocks) + "\n"
+    models = f"The {sum(map(len, groups.values()))} models: {tried}."
+    return f"{models}\n\n{_table(['reader', 'tried with', 'opens', 'with', 'does not open'], rows)}\n"
+
+
+def clients() -> str:
+    """Return Markdown: the table of clients of the server."""
+    rows = [_client(name, result) for name, result in _results().items() if name.startswith(CLIENT)]
+    return f"{_table(['client', 'tried with', 'gets', 'with'], rows)}\n"
+
+
+def _results() -> dict[str, Any]:
+    results: dict[str, Any] = json.loads(RESULTS.read_text(encoding="utf-8"))
+    return results
 
 
 def _row(result: dict[str, Any]) -> list[str]:

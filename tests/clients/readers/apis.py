@@ -1,115 +1,58 @@
-"""Call a running `samesense serve` by common clients; each function returns the vectors of the texts."""
+"""Call a running `samesense serve` by common clients, with the code of docs/clients.md; write what they return."""
 
 import os
 from importlib.util import find_spec
 from pathlib import Path
 
-from reader import main
+from reader import documented, main
 
-KEY = "none is asked for"
+SETTING = "check_embedding_ctx_length=False"
 
 
-def vocabulary_of_openai():
-    """Let tiktoken find the vocabulary of OpenAI's models, which litellm has, so that nothing is downloaded."""
+def prepare():
+    """Keep tiktoken and Chroma from connecting out; litellm has the vocabulary of OpenAI's models."""
     home = Path(find_spec("litellm").submodule_search_locations[0])
     os.environ["TIKTOKEN_CACHE_DIR"] = str(home / "litellm_core_utils" / "tokenizers")
+    os.environ["ANONYMIZED_TELEMETRY"] = "False"
 
 
-def openai(job):
-    from openai import OpenAI
-
-    client = OpenAI(base_url=job["url"], api_key=KEY)
-    return [item.embedding for item in client.embeddings.create(model=job["model"], input=job["inputs"]).data]
-
-
-def langchain(job, **settings):
-    from langchain_openai import OpenAIEmbeddings
-
-    vocabulary_of_openai()
-    model = OpenAIEmbeddings(model=job["model"], base_url=job["url"], api_key=KEY, **settings)
-    return model.embed_documents(job["inputs"])
-
-
-def langchain_texts(job):
-    return langchain(job, check_embedding_ctx_length=False)
+def run(job, *blocks, without=""):
+    """Execute blocks of the page for the job's server and model; return the names that they assign."""
+    names = {"texts": job["inputs"]}
+    for block in blocks:
+        code = documented("clients.md", *block)
+        if without:
+            assert without in code
+            code = code.replace(without, "")
+        for written, value in (("http://127.0.0.1:8000", job["url"].removesuffix("/v1")), ("default", job["model"])):
+            assert written in code, f"{block} does not name {written}"
+            code = code.replace(written, value)
+        exec(code, names)
+    return names
 
 
-def litellm(job):
-    import litellm
-
-    answer = litellm.embedding(model=f"openai/{job['model']}", input=job["inputs"], api_base=job["url"], api_key=KEY)
-    return [item["embedding"] for item in answer.data]
+def vectors(title, **options):
+    return lambda job: [list(map(float, vector)) for vector in run(job, (title,), **options)["vectors"]]
 
 
-def llama_index(job):
-    from llama_index.embeddings.openai_like import OpenAILikeEmbedding
+def scores(*blocks):
+    def by_text(job):
+        by_index = run(job, *blocks)["scores"]
+        return [[by_index[index]] for index in range(len(job["inputs"]))]
 
-    model = OpenAILikeEmbedding(model_name=job["model"], api_base=job["url"], api_key=KEY)
-    return model.get_text_embedding_batch(job["inputs"])
-
-
-def haystack(job):
-    from haystack import Document
-    from haystack.components.embedders import OpenAIDocumentEmbedder
-    from haystack.utils import Secret
-
-    embedder = OpenAIDocumentEmbedder(
-        model=job["model"], api_base_url=job["url"], api_key=Secret.from_token(KEY), progress_bar=False
-    )
-    return [
-        document.embedding for document in embedder.run([Document(content=text) for text in job["inputs"]])["documents"]
-    ]
-
-
-def chromadb(job):
-    import chromadb
-    from chromadb.config import Settings
-    from chromadb.utils.embedding_functions import OpenAIEmbeddingFunction
-
-    function = OpenAIEmbeddingFunction(api_key=KEY, api_base=job["url"], model_name=job["model"])
-    client = chromadb.EphemeralClient(Settings(anonymized_telemetry=False))
-    collection = client.create_collection("texts", embedding_function=function)
-    ids = [str(id_) for id_ in range(len(job["inputs"]))]
-    collection.add(ids=ids, documents=job["inputs"])
-    stored = collection.get(ids=ids, include=["embeddings"])
-    rows = dict(zip(stored["ids"], stored["embeddings"], strict=True))
-    return [rows[id_].tolist() for id_ in ids]
-
-
-def cohere(job):
-    import cohere
-
-    answer = cohere.ClientV2(base_url=job["url"].removesuffix("/v1"), api_key=KEY).rerank(
-        model=job["model"], query=job["inputs"][0], documents=job["inputs"]
-    )
-    scores = {result.index: result.relevance_score for result in answer.results}
-    return [[scores[index]] for index in range(len(job["inputs"]))]
-
-
-def litellm_rerank(job):
-    import litellm
-
-    answer = litellm.rerank(
-        model=f"cohere/{job['model']}",
-        query=job["inputs"][0],
-        documents=job["inputs"],
-        api_base=job["url"].removesuffix("/v1"),
-        api_key=KEY,
-    )
-    scores = {result["index"]: result["relevance_score"] for result in answer.results}
-    return [[scores[index]] for index in range(len(job["inputs"]))]
+    return by_text
 
 
 CLIENTS = {
-    "openai": openai,
-    "langchain-openai": langchain,
-    "langchain-openai, check_embedding_ctx_length=False": langchain_texts,
-    "litellm": litellm,
-    "llama-index": llama_index,
-    "haystack": haystack,
-    "chromadb": chromadb,
-    "cohere": cohere,
-    "litellm rerank": litellm_rerank,
+    "openai": vectors("OpenAI"),
+    "langchain-openai": vectors("LangChain", without=SETTING),
+    f"langchain-openai, {SETTING}": vectors("LangChain"),
+    "litellm": vectors("LiteLLM"),
+    "llama-index": vectors("LlamaIndex"),
+    "haystack": vectors("Haystack"),
+    "chromadb": vectors("Chroma"),
+    "cohere": scores(("Cohere",)),
+    "litellm rerank": scores(("LiteLLM",), ("LiteLLM", 1)),
 }
 
 PACKAGES = (
@@ -128,4 +71,5 @@ def rows(job):
 
 
 if __name__ == "__main__":
+    prepare()
     main(rows, *PACKAGES)

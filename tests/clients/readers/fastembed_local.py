@@ -1,23 +1,20 @@
-"""Open exported folders by fastembed, as models of one's own; run in a venv of its own."""
+"""Open exported folders by fastembed, with the code of docs/readers.md; run in a venv of its own."""
 
-from reader import main
+from reader import documented, main
 
 
 def rows(job):
-    from fastembed import TextEmbedding
-    from fastembed.common.model_description import ModelSource, PoolingType
-
-    name = f"local/{job['name']}"
-    TextEmbedding.add_custom_model(
-        model=name,
-        pooling=PoolingType.DISABLED,
-        normalization=False,
-        sources=ModelSource(hf=name),
-        dim=len(job["rows"][0]),
-        model_file="onnx/model.onnx",
-    )
-    model = TextEmbedding(model_name=name, specific_model_path=job["folder"])
-    return [row.tolist() for row in model.embed([job["prompt"] + text for text in job["inputs"]])]
+    code = documented("readers.md", "fastembed")
+    for written, value in (
+        ("local/mine", f"local/{job['name']}"),
+        ("384", str(len(job["rows"][0]))),
+        ("models/mine", job["folder"]),
+    ):
+        assert written in code, f"the block does not name {written}"
+        code = code.replace(written, value)
+    names = {"texts": [job["prompt"] + text for text in job["inputs"]]}
+    exec(code, names)
+    return [vector.tolist() for vector in names["vectors"]]
 
 
 if __name__ == "__main__":

@@ -1,12 +1,23 @@
-"""Shared by every reader: read the models from one file, write their outputs into another."""
+"""Shared by every reader: read the models from one file, write their outputs into another; find code in the docs."""
 
 import json
+import re
 import sys
 import warnings
 from importlib.metadata import version
 from pathlib import Path
 
 warnings.simplefilter("ignore")
+
+DOCS = Path(__file__).parents[3] / "docs"
+
+
+def documented(page, title, index=0):
+    """Return the code of a page below a heading: its first block of Python, or that of another index."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    section = re.split(rf"^#+ {re.escape(title)}$", text, maxsplit=1, flags=re.MULTILINE)[1]
+    section = re.split(r"^##", section, maxsplit=1, flags=re.MULTILINE)[0]
+    return re.findall(r"^```python[^\n]*\n(.*?)^```", section, re.MULTILINE | re.DOTALL)[index]
 
 
 def answer(rows, job):
