@@ -16,16 +16,14 @@ def prepare():
     os.environ["ANONYMIZED_TELEMETRY"] = "False"
 
 
-def run(job, *blocks, without=""):
+def run(job, *blocks, changed=()):
     """Execute blocks of the page for the job's server and model; return the names that they assign."""
     names = {"texts": job["inputs"]}
+    server = ("http://127.0.0.1:8000", job["url"].removesuffix("/v1"))
     for block in blocks:
         code = documented("clients.md", *block)
-        if without:
-            assert without in code
-            code = code.replace(without, "")
-        for written, value in (("http://127.0.0.1:8000", job["url"].removesuffix("/v1")), ("default", job["model"])):
-            assert written in code, f"{block} does not name {written}"
+        for written, value in (server, ("default", job["model"]), *changed):
+            assert written in code, f"{block} does not have {written}"
             code = code.replace(written, value)
         exec(code, names)
     return names
@@ -45,7 +43,7 @@ def scores(*blocks):
 
 CLIENTS = {
     "openai": vectors("OpenAI"),
-    "langchain-openai": vectors("LangChain", without=SETTING),
+    "langchain-openai": vectors("LangChain", changed=[(SETTING, SETTING.replace("False", "True"))]),
     f"langchain-openai, {SETTING}": vectors("LangChain"),
     "litellm": vectors("LiteLLM"),
     "llama-index": vectors("LlamaIndex"),
