@@ -67,7 +67,10 @@ def local_folder(name: str) -> Path | None:
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
     # sentence-transformers adds its own owner to a name without one, except for the first transformers' names
-    for hub_name in [source] if "/" in source else [source, f"sentence-transformers/{source}"]:
+    hub_names = [source]
+    if "/" not in source:
+        hub_names.append(f"sentence-transformers/{source}")
+    for hub_name in hub_names:
         with suppress(LocalEntryNotFoundError, HFValidationError, HfHubHTTPError):
             return Path(snapshot_download(hub_name, local_files_only=True))
     return None

@@ -89,7 +89,10 @@ def find_tasks(
         suite_tasks, suite_missing, refused = _suite_tasks(suite, splits, user_pairs, documents)
         tasks += suite_tasks
         missing += suite_missing
-        unfit += refused if suite_tasks else [_no_task_message(suite, source_list, refused)]
+        if suite_tasks:
+            unfit += refused
+        else:
+            unfit.append(_no_task_message(suite, source_list, refused))
     if not tasks:
         raise DataError(" ".join(unfit))
     return FoundTasks(tasks, list(dict.fromkeys(missing)), unfit)

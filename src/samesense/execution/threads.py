@@ -98,7 +98,10 @@ def serial_tokenizer(enabled: bool) -> Iterator[None]:
         with _CHANGING:
             before = _SERIAL.pop()
             if not _SERIAL:
-                os.environ.pop(TOKENIZERS) if before is None else os.environ.update({TOKENIZERS: before})
+                if before is None:
+                    os.environ.pop(TOKENIZERS)
+                else:
+                    os.environ[TOKENIZERS] = before
 
 
 def let_threads_sleep() -> None:

@@ -124,7 +124,10 @@ def _callbacks(state: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the saved state of each callback."""
     callbacks: list[dict[str, Any]] = []
     for saved in state.get("stateful_callbacks", {}).values():
-        callbacks += saved if isinstance(saved, list) else [saved]  # several callbacks of one class are a list
+        if isinstance(saved, list):  # several callbacks of one class
+            callbacks += saved
+        else:
+            callbacks.append(saved)
     return callbacks
 
 

@@ -57,14 +57,16 @@ class Difference:
             f"{name} ({_shape(stored)} in the file, {_shape(needed)} by the configuration)"
             for name, (stored, needed) in sorted(self.mismatched.items())
         ]
-        problems = [
-            f"{len(self.missing)} of {self.total} are missing: {_first_names(self.missing)}" if self.missing else "",
-            f"{len(shapes)} have another shape: {_first_names(shapes)}" if shapes else "",
-            f"{len(self.unexpected)} are unexpected: {_first_names(self.unexpected)}" if self.unexpected else "",
-        ]
+        problems = []
+        if self.missing:
+            problems.append(f"{len(self.missing)} of {self.total} are missing: {_first_names(self.missing)}")
+        if shapes:
+            problems.append(f"{len(shapes)} have another shape: {_first_names(shapes)}")
+        if self.unexpected:
+            problems.append(f"{len(self.unexpected)} are unexpected: {_first_names(self.unexpected)}")
         return ModelError(
             f"The weights in {self.source} must be those that its config.json describes for "
-            f"{type(self.model).__name__}; {'; '.join(filter(None, problems))}. Take the config.json and the weights "
+            f"{type(self.model).__name__}; {'; '.join(problems)}. Take the config.json and the weights "
             "of one model, and save the weights of the model itself, not of what wraps it."
         )
 

@@ -228,13 +228,18 @@ def card_of(output: Path, record: Mapping[str, Any]) -> Card:
     results = Results()
     if (output / RESULTS).is_file():
         results = read_results(output / RESULTS)
-    start_is_kept = bool(record.get("verdict", {}).get("kept"))
-    method = f"trained by {record['method']}" + (f" into {start}" if is_made_from_teacher(start) else "")
-    if start_is_kept:
+    base = start
+    method = f"trained by {record['method']}"
+    if is_made_from_teacher(start):
+        base = settings["teacher"][0]
+        method += f" into {start}"
+    trained = [row for row in results if row.seed is not None]
+    if record.get("verdict", {}).get("kept"):
         method = f"kept as it is, as training by {record['method']} was not shown to help"
+        trained = []
     return Card(
         name=output.resolve().name,
-        base=settings["teacher"][0] if is_made_from_teacher(start) else start,
+        base=base,
         method=method,
         pairs=settings.get("encoder") == "cross",
         pretrained=record["method"] == PRETRAIN,
@@ -245,7 +250,7 @@ def card_of(output: Path, record: Mapping[str, Any]) -> Card:
         ],
         label_use=_label_use(record),
         settings=settings,
-        results=[] if start_is_kept else [row for row in results if row.seed is not None],
+        results=trained,
         start=[row for row in results if row.model.endswith("(before)")],
         versions=record["versions"],
         sections=record.get(SECTIONS, {}),

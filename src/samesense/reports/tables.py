@@ -130,13 +130,16 @@ def _lead(ranking: Ranking, standing: Standing) -> str:
 
 def _costs(standing: Standing) -> list[str]:
     """Return time, memory, size on disk, parameters and arithmetic of a model."""
-    return [
-        milliseconds_text(standing) or ABSENT,
-        ABSENT if standing.memory is None else f"{standing.memory:,.0f}",
-        ABSENT if standing.megabytes is None else f"{standing.megabytes:.1f}",
-        ABSENT if standing.parameters is None else f"{standing.parameters / 1e6:.1f}",
-        standing.computed,
-    ]
+    memory = ABSENT
+    megabytes = ABSENT
+    parameters = ABSENT
+    if standing.memory is not None:
+        memory = f"{standing.memory:,.0f}"
+    if standing.megabytes is not None:
+        megabytes = f"{standing.megabytes:.1f}"
+    if standing.parameters is not None:
+        parameters = f"{standing.parameters / 1e6:.1f}"
+    return [milliseconds_text(standing) or ABSENT, memory, megabytes, parameters, standing.computed]
 
 
 def markdown_opening(ranking: Ranking, lines: Sequence[str]) -> str:

@@ -182,7 +182,9 @@ def direction(difference: float, measure: Measure, digits: int | None = None) ->
     amount = f"{measure.factor * abs(difference):.{decimals}f}"
     if not float(amount):
         amount = f"less than {10**-decimals:.{decimals}f}"
-    return f"{amount} {'above' if difference > 0 else 'below'}"
+    if difference > 0:
+        return f"{amount} above"
+    return f"{amount} below"
 
 
 def span(low: float, high: float, measure: Measure, digits: int | None = None) -> str:

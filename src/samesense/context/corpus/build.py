@@ -91,7 +91,9 @@ def _ends(lengths: Iterable[int]) -> np.ndarray:
 def _digest(document: Document, number: int) -> bytes:
     """Return the hash of a document, having checked every sentence."""
     for index, section in enumerate(document):
-        for sentence in [section] if isinstance(section, str) else section:
+        # A text in the place of a section would be taken for a list of letters.
+        sentences = [section] if isinstance(section, str) else section
+        for sentence in sentences:
             if isinstance(section, str) or not isinstance(sentence, str) or not sentence.strip():
                 raise DataError(
                     f"A document is a list of sections, each a list of sentences that are not blank; section {index} "

@@ -186,7 +186,9 @@ def draw_negatives(
         candidates = generator.integers(low, high - inner)
         drawn[missing] = candidates + np.where(candidates >= first[missing], inner, 0)  # steps over the window
         same = corpus.text_keys[drawn[missing]] == corpus.text_keys[flat[missing]]
-        missing = missing[same if allowed is None else same | ~allowed[drawn[missing]]]
+        if allowed is not None:
+            same |= ~allowed[drawn[missing]]
+        missing = missing[same]
         if len(missing) == 0:
             return drawn.reshape(-1, count), near.reshape(-1, count)
     raise DataError(

@@ -231,7 +231,10 @@ class InfillGenerator(PretrainedGenerator):
         offsets = {sentence.offset for sentence in missing}
         source: list[int] = []
         for sentence in sorted([*read, missing[0]], key=lambda sentence: sentence.offset):
-            source += [self._gap] if sentence.offset in offsets else self.ids(sentence.text, inside=bool(source))
+            if sentence.offset in offsets:
+                source.append(self._gap)
+            else:
+                source += self.ids(sentence.text, inside=bool(source))
         target = [token for sentence in missing for token in self.ids(sentence.text, inside=sentence is not missing[0])]
         return (*source, *self._end), tuple(target)
 
@@ -301,7 +304,11 @@ def _check_length(limit: int, model: Any, args: Any, kwargs: dict[str, Any]) -> 
     """Raise ModelError if a model would read more tokens than it has positions for."""
     cache = kwargs.get("past_key_values")
     ids = kwargs.get("input_ids")
-    tokens = (0 if ids is None else ids.shape[1]) + (0 if cache is None else int(cache.get_seq_length()))
+    tokens = 0
+    if ids is not None:
+        tokens += ids.shape[1]
+    if cache is not None:
+        tokens += int(cache.get_seq_length())
     if tokens > limit:
         raise ModelError(
             f"The language model has positions for {limit} tokens, and {tokens} are to be read together. Give shorter "

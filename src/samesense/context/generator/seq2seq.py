@@ -136,7 +136,8 @@ class Seq2SeqGenerator(Generator):
             layout = Layout(self.tokens, sources, budget)
             states = encode_packs(model, [on_device(pack, device) for pack in layout.packs])
             for members, shared in _plan(kind, cells.columns, lengths, budget):
-                read = layout.state_indices([sources[cell] for cell in (members[:1] if shared else members)])
+                read_members = members[:1] if shared else members
+                read = layout.state_indices([sources[cell] for cell in read_members])
                 memory, absent = gather(states, torch.from_numpy(read).to(device))
                 target = self.tokens.pack([targets[cell] for cell in members])
                 costs, real = token_costs(

@@ -47,9 +47,15 @@ def standardize(model: SentenceTransformer, texts: Sequence[str], method: Standa
         return f"start as it is: {finding}"
     sinkless = leave_out_sink(model)
     rows = encode(model, _spread(distinct, FITTED), precision=precision)
-    append_whitening(model, Whitening.shrunk(rows) if map_name == "whiten" else Whitening.centred(rows))
-    done = f"{'whitened' if map_name == 'whiten' else 'less its mean'} by {len(rows)} training texts"
-    return f"start {done}{', less its sink token' if sinkless else ''}: {finding}"
+    if map_name == "whiten":
+        append_whitening(model, Whitening.shrunk(rows))
+        done = f"whitened by {len(rows)} training texts"
+    else:
+        append_whitening(model, Whitening.centred(rows))
+        done = f"less its mean by {len(rows)} training texts"
+    if sinkless:
+        done += ", less its sink token"
+    return f"start {done}: {finding}"
 
 
 def _spread(texts: Sequence[str], count: int) -> list[str]:

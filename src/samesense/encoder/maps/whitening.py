@@ -205,7 +205,9 @@ def _moments(embeddings: Embeddings | Iterable[Embeddings]) -> tuple[int, Matrix
 
 def _blocks(embeddings: Embeddings | Iterable[Embeddings]) -> Iterable[npt.NDArray[Any]]:
     """Yield matrices of at most BLOCK rows, none of them empty."""
-    for block in [embeddings] if isinstance(embeddings, np.ndarray) else embeddings:
+    if isinstance(embeddings, np.ndarray):
+        embeddings = [embeddings]
+    for block in embeddings:
         matrix = np.asarray(block)
         if matrix.ndim != 2:
             raise ModelError(f"Whitening takes matrices of one embedding a row; received shape {matrix.shape}.")

@@ -193,7 +193,8 @@ def _comparison(match: re.Match[str]) -> Condition:
 
 def _has(name: str, sql: str, *values: Any, negated: bool = False) -> Condition:
     """Return the condition that a text has metadata of this name for which ``sql`` holds."""
-    inside = f"id {'NOT ' if negated else ''}IN (SELECT id FROM field WHERE name = ? AND {sql})"
+    operator = "NOT IN" if negated else "IN"
+    inside = f"id {operator} (SELECT id FROM field WHERE name = ? AND {sql})"
     return Condition(inside, (name, *values), (name,))
 
 

@@ -133,7 +133,10 @@ def sizes_for(embedder: Embedder, chunk_size: int | None, chunk_overlap: int | N
 def found_documents(sources: Sequence[str], base: Path | None = None) -> DocumentFiles:
     """Return the documents, after logging which are read and which not, and checking that readers are installed."""
     documents = find_documents(sources, base)
-    logger.info(f"{', '.join(sources[:5])}{' and others' if len(sources) > 5 else ''}: {documents.summary}")
+    listed = ", ".join(sources[:5])
+    if len(sources) > 5:
+        listed += " and others"
+    logger.info(f"{listed}: {documents.summary}")
     for message in documents.unreadable:
         logger.warning(message)
     check_readers(documents.files)
@@ -347,9 +350,9 @@ def _refuse_none(entries: Iterator[Entry], sources: Sequence[str], report: Readi
     first = next(entries, None)
     if first is None:
         reasons = list(report.skipped.values())
-        failures = ""
+        message = f"{', '.join(sources)}: no document could be read. {''.join(reasons[:1])}"
         if len(reasons) > 1:
-            failures = f" And {len(reasons) - 1} other files could not be read."
-        raise DataError(f"{', '.join(sources)}: no document could be read. {reasons[0] if reasons else ''}{failures}")
+            message += f" And {len(reasons) - 1} other files could not be read."
+        raise DataError(message)
     yield first
     yield from entries

@@ -207,10 +207,14 @@ def dedup(
     """
     check_threshold(threshold)
     unique = distinct(texts)
-    approximate = approximately(search, len(unique.texts))
-    work_folder = open_work(work, f"dedup, {'approximate' if approximate else 'exact'}", model, unique.texts, chunk)
+    if approximately(search, len(unique.texts)):
+        find = approximate_links
+        what = "dedup, approximate"
+    else:
+        find = exact_links
+        what = "dedup, exact"
+    work_folder = open_work(work, what, model, unique.texts, chunk)
     unlike = Unlike(unique.texts, model.reading, in_windows=chunk is not None)
-    find = approximate_links if approximate else exact_links
     group = linked if by == "linked" else represented
 
     def at_threshold(level: float) -> Deduplicated:

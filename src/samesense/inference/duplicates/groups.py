@@ -117,9 +117,10 @@ def linked(vectors: Embeddings, links: Links, threshold: float, order: Indices, 
     """
     labels = np.arange(len(order), dtype=np.int64)
     labels = _joined(labels, links.first[links.scores >= threshold], links.second[links.scores >= threshold])
-    if links.recall is None:
-        crowd = np.flatnonzero(links.beyond >= threshold)
-        for near in near_pairs(vectors[crowd], lambda: threshold) if len(crowd) else ():
+    crowd = np.flatnonzero(links.beyond >= threshold)
+    # An approximate search measured its recall, and is not completed.
+    if links.recall is None and len(crowd):
+        for near in near_pairs(vectors[crowd], lambda: threshold):
             near = Near(crowd[near.first], crowd[near.second], near.scores)
             near = near.take(labels[near.first] != labels[near.second])
             labels = _linked(labels, vectors, near.take(~differ(near.first, near.second)), threshold)

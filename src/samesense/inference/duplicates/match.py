@@ -107,9 +107,11 @@ class Matched(ShownRows):
 def check_top(top: int, *, one_to_one: bool) -> None:
     """Raise ConfigError for a number of matches that :func:`match` does not accept."""
     if top < 1 or (one_to_one and top > 1):
+        received = f"`top` {top}"
+        if one_to_one:
+            received += " and `one_to_one`"
         raise ConfigError(
-            f"A row has one match or more, and one only where none is matched twice; received `top` {top}"
-            f"{' and `one_to_one`' if one_to_one else ''}."
+            f"A row has one match or more, and one only where none is matched twice; received {received}."
         )
 
 
@@ -154,11 +156,14 @@ def match(
     first = distinct(texts)
     second = distinct(second_texts)
     count = LINKS_PER_ROW + top
-    approximate = approximately(search, len(second.texts))
     split = len(first.texts)  # both lists are encoded as one: the second begins at this row
-    what = f"match, {'approximate' if approximate else 'exact'}, {split} texts, {count} each"
     both = [*first.texts, *second.texts]
-    find = _approximate if approximate else _exact
+    if approximately(search, len(second.texts)):
+        find = _approximate
+        what = f"match, approximate, {split} texts, {count} each"
+    else:
+        find = _exact
+        what = f"match, exact, {split} texts, {count} each"
     if model.tells_tasks_apart:
         # The same text as query and as document has two vectors, and is not known to match itself.
         readings = [model.reading_for(task) for task in get_args(TaskName)]

@@ -149,7 +149,8 @@ class OnnxEncoder(TokenEncoder):
         for row, encoding in zip(matrix, encodings, strict=True):
             values = getattr(encoding, _FIELDS[name])
             if values:
-                row[slice(width - len(values), None) if left else slice(len(values))] = values
+                start = width - len(values) if left else 0
+                row[start : start + len(values)] = values
         return matrix
 
 

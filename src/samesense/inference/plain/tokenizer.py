@@ -117,12 +117,17 @@ def _check_marks(content: dict[str, Any], marks: dict[str, Any], folder: Path) -
     added = {entry["content"]: entry for entry in content.get("added_tokens", [])}
     special_tokens = [*marks.values(), *(settings.get("additional_special_tokens") or [])]
     extra = settings.get("extra_special_tokens") or []
-    special_tokens += extra.values() if isinstance(extra, dict) else extra
+    if isinstance(extra, dict):  # by their roles
+        extra = extra.values()
+    special_tokens += extra
     # Older versions of transformers wrote the special tokens into a file of their own.
     legacy = folder / "special_tokens_map.json"
     if legacy.is_file():
         for value in read_settings(legacy).values():
-            special_tokens += value if isinstance(value, list) else [value]
+            if isinstance(value, list):
+                special_tokens += value
+            else:
+                special_tokens.append(value)
     for mark in special_tokens:
         _check_mark(mark, added)
     for number, entry in (settings.get("added_tokens_decoder") or {}).items():

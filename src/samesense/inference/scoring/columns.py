@@ -78,10 +78,13 @@ def _detect_columns(rows: Sequence[Row], names: Sequence[str], source: str) -> t
         logger.info(f"{source}: the only columns of texts, {texts[0]} and {texts[1]}, are compared")
         return texts[0], texts[1]
     proposed = ",".join(example_columns(rows).split(",")[:2])
+    example = quoted(proposed) if proposed else "FIRST,SECOND"
+    candidates = "none may be meant"
+    if texts:
+        candidates = f"{len(texts)} may be meant: {listed(texts)}"
     raise DataError(
-        f"{source}: two columns of texts are compared, and {len(texts) or 'none'} may be meant"
-        f"{f': {listed(texts)}' if texts else ''}. Its columns: {listed(names)}. Name two: `columns` "
-        f"{quoted(proposed) if proposed else 'FIRST,SECOND'}"
+        f"{source}: two columns of texts are compared, and {candidates}. Its columns: {listed(names)}. Name two: "
+        f"`columns` {example}"
     )
 
 

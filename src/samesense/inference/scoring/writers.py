@@ -96,12 +96,14 @@ class TextWriter:
             stream.write(text.encode(self._table.encoding))
 
     def _texts(self, rows: Iterable[ScoredRow]) -> Iterator[str]:
-        top = self._table.top
-        # The last line of the top is the header; lines above it stay as they are.
-        for row in top[:-1] if self._table.header else top:
+        top = list(self._table.top)
+        header = None
+        if self._table.header:  # the last line of the top; those above it stay as they are
+            header = top.pop()
+        for row in top:
             yield row.text + row.end
-        if self._table.header:
-            yield self._header(top[-1]) + (top[-1].end or self._table.line_end)
+        if header is not None:
+            yield self._header(header) + (header.end or self._table.line_end)
         for row, cells in rows:
             yield self._line(row, cells) + row.end
 

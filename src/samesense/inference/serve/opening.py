@@ -119,8 +119,9 @@ def named_models(models: ModelLike | Sequence[ModelLike] | Mapping[str, ModelLik
     if isinstance(models, Mapping):
         pairs = [(name, str(model) if isinstance(model, Path) else model) for name, model in models.items()]
     else:
-        several = isinstance(models, Sequence) and not isinstance(models, str)
-        pairs = [_named(model) for model in (models if several else [models])]
+        if not isinstance(models, Sequence) or isinstance(models, str):
+            models = [models]
+        pairs = [_named(model) for model in models]
     if not pairs:
         raise ConfigError("A server serves one model at least; received none. Name one, such as default.")
     return pairs

@@ -60,7 +60,9 @@ def _cost(spec: str, model: Scorer, speed: Speed | None, disturbed: str) -> Cost
     parameters = None
     size = None
     if model.home is not None:  # it was opened by a name
-        parameters, size = _weights(kind, location if kind else split_options(base)[0], model.backend)
+        if not kind:
+            location = split_options(base)[0]
+        parameters, size = _weights(kind, location, model.backend)
     computed = _computed(model.protocol, model.backend, function=bool(kind))
     return Cost(
         computed=computed,
@@ -104,7 +106,9 @@ def _computed(protocol: str, backend: str, *, function: bool) -> str:
     description = f"{backend} {protocol}"
     arithmetic = next((f"in {name}" for name in ("int8", "bfloat16", "float32") if name in description), "")
     threads = torch.get_num_threads()
-    where = f"on {threads} {'thread' if threads == 1 else 'threads'}"
+    where = f"on {threads} threads"
+    if threads == 1:
+        where = "on 1 thread"
     if torch.cuda.is_available() and not function and not backend.startswith("onnx"):
         where = f"on {torch.cuda.get_device_name()}"  # where sentence-transformers puts a model
     return f"{arithmetic} {where}".strip()

@@ -60,7 +60,9 @@ class StudentReport:
     def table(self, *, marked: bool = True) -> str:
         """Return the lines as a Markdown table; Spearman x100. Names are escaped unless ``marked``."""
         names = list(self.lines[0].spearman)
-        numeric = [*names, *(["mean"] if len(names) > 1 else []), *_FIGURES]
+        numeric = [*names, *_FIGURES]
+        if len(names) > 1:
+            numeric.insert(len(names), "mean")
         if not names:
             numeric.remove("quality kept")
         return markdown(

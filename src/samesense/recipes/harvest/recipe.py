@@ -179,10 +179,10 @@ class HarvestSummary(Shown):
         lines += [f"left out, since {reason}: {count}" for reason, count in self.undefined.items()]
         if self.cost.get("rows"):
             seconds, cells = (self.cost[name] / self.cost["rows"] for name in ("seconds", "cells"))
-            whole = f" and {cells:.0f} terms a pair; 100M pairs would take {1e8 * seconds / DAY:.3g} worker-days"
-            lines.append(
-                f"cost: {seconds:.3g} s of a worker{' a pair, beside the reading' if self.by_vectors else whole}"
-            )
+            details = f"and {cells:.0f} terms a pair; 100M pairs would take {1e8 * seconds / DAY:.3g} worker-days"
+            if self.by_vectors:
+                details = "a pair, beside the reading"
+            lines.append(f"cost: {seconds:.3g} s of a worker {details}")
         return lines
 
 

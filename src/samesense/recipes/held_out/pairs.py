@@ -36,11 +36,14 @@ def write_pairs(output: Path, dev: PairData, files: tuple[str, str] = DEV) -> Pa
         names = ["premise", "hypothesis", "label"]
     else:
         names = ["sentence1", "sentence2", "score"]
-    names += [] if dev.subsets is None else ["subset"]
+    subsets = []
+    if dev.subsets is not None:
+        names.append("subset")
+        subsets.append(dev.subsets)
 
     def rows() -> Iterator[tuple[str, ...]]:
         labels = (_written(label, dev) for label in dev.labels)
-        return zip(dev.sentences1, dev.sentences2, labels, *([] if dev.subsets is None else [dev.subsets]), strict=True)
+        return zip(dev.sentences1, dev.sentences2, labels, *subsets, strict=True)
 
     if any(_needs_json(text) for row in rows() for text in row):
         return write_json_lines(output / files[1], (dict(zip(names, row, strict=True)) for row in rows()))

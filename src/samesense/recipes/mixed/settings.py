@@ -29,12 +29,15 @@ class MixedSettings(EncoderSettings):
 
     @model_validator(mode="after")
     def _fits(self) -> MixedSettings:
-        if self.mixing == ("weighted" if self.weights is None else "proportional") or (
-            self.weights is not None and self.mixing == "round-robin"
-        ):
+        weights = "weights"
+        impossible = ("proportional", "round-robin")
+        if self.weights is None:
+            weights = "no weights"
+            impossible = ("weighted",)
+        if self.mixing in impossible:
             raise ConfigError(
                 "mixing weighted takes weights, in-turn may, and the others do not; received mixing "
-                f"{self.mixing} and {'no weights' if self.weights is None else 'weights'}. Give both, or neither."
+                f"{self.mixing} and {weights}. Give both, or neither."
             )
         if self.weights is not None and min(self.weights, default=0.0) <= 0:
             raise ConfigError(

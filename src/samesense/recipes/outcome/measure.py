@@ -110,7 +110,9 @@ def _without_start(compared_set: ComparedSet | SectionSet, end: Measured) -> str
     interval = ""
     if row.low is not None and row.high is not None:
         interval = f" (95 % interval {statistic.text(row.low)} to {statistic.text(row.high)})"
-    examples = f"{row.n:,} examples{f' {compared_set.how}' if compared_set.how else ''}"
+    examples = f"{row.n:,} examples"
+    if compared_set.how:
+        examples += f" {compared_set.how}"
     return f"{NO_START}; {statistic.label} of the trained model {statistic.text(row.value)}{interval} on {examples}"
 
 

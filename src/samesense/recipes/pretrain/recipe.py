@@ -154,9 +154,12 @@ def _held_out_blocks(
 ) -> tuple[list[list[int]], list[list[int]]]:
     """Return the blocks to learn from and those held out, and say how many there are."""
     learnt, held = hold_out(documents, settings.held_out, settings.seed)
+    held_out = f"{len(held):,} held out"
+    if _apart(documents, held):
+        held_out += ", of documents of their own"
     logger.info(
         f"data: {len(documents):,} documents, {len(learnt):,} blocks of at most {settings.max_seq_length} tokens, and "
-        f"{len(held):,} held out{', of documents of their own' if _apart(documents, held) else ''}"
+        f"{held_out}"
     )
     return learnt, held
 
@@ -242,6 +245,9 @@ def _trainer(
         remove_unused_columns=False,
         dataloader_pin_memory=False,
     )
+    run_callbacks: list[TrainerCallback] = [Progress(loss), History(output / run_folder.HISTORY)]
+    if settings.early_stopping_patience is not None:
+        run_callbacks.append(Patience(settings.early_stopping_patience))
     trainer = MaskedLmTrainer(
         loss,
         model=model,
@@ -249,12 +255,7 @@ def _trainer(
         train_dataset=Masked(learnt, make, steps * settings.batch_size, (settings.seed, 1)),
         eval_dataset=Masked(held, make, len(held), (settings.seed, 2), shuffled=False),
         data_collator=make.batch,
-        callbacks=[
-            Progress(loss),
-            History(output / run_folder.HISTORY),
-            *([] if settings.early_stopping_patience is None else [Patience(settings.early_stopping_patience)]),
-            *callbacks,
-        ],
+        callbacks=[*run_callbacks, *callbacks],
     )
     trainer.remove_callback(PrinterCallback)
     return trainer

@@ -89,7 +89,8 @@ def _by_seeds(cells: Sequence[CellResults], state: str) -> list[str]:
     seeds: dict[str, list[str]] = {}
     for cell in cells:
         numbers = seeds.setdefault(f"{cell.entry['dataset']}, {cell.entry['variant']}", [])
-        numbers += [] if cell.entry["seed"] is None else [str(cell.entry["seed"])]
+        if cell.entry["seed"] is not None:
+            numbers.append(str(cell.entry["seed"]))
     return [f"{name}{_seed_words(numbers)}: {state}" for name, numbers in seeds.items()]
 
 
@@ -97,4 +98,6 @@ def _seed_words(numbers: Sequence[str]) -> str:
     """Return the seeds of a variant; nothing for a start, which has none."""
     if not numbers:
         return ""
-    return f", seed{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}"
+    if len(numbers) == 1:
+        return f", seed {numbers[0]}"
+    return f", seeds {', '.join(numbers)}"

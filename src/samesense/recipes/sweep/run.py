@@ -43,11 +43,12 @@ class SweepOutput:
 def describe(plan: Plan) -> Iterator[str]:
     """Yield lines on each data set: rows used, pairs that leak, and warnings."""
     for (name, _), splits in plan.splits.items():
-        sizes = ", ".join(f"{set_name} {len(data)}" for set_name, data in splits.others().items())
+        sizes = [f"train {len(splits.train)}"]
+        sizes += [f"{set_name} {len(data)}" for set_name, data in splits.others().items()]
         kind = ""
         if isinstance(splits.train, PairData):
             kind = f" ({splits.train.kind})"
-        yield f"{name}: train {len(splits.train)}{f', {sizes}' if sizes else ''}{kind}"
+        yield f"{name}: {', '.join(sizes)}{kind}"
     yield from (f"warning: {warning}" for warning in plan.warnings)
     yield from (f"left out: {dataset}, {variant}: {reason}" for (variant, dataset), reason in plan.skipped.items())
 
@@ -217,7 +218,10 @@ def begin(plan: Plan, output: Path) -> None:
         ],
     }
     for splits in plan.splits.values():
-        for data in [*splits.tests.values(), *([splits.dev] if splits.dev is not None else [])]:
+        evaluated = list(splits.tests.values())
+        if splits.dev is not None:
+            evaluated.append(splits.dev)
+        for data in evaluated:
             _write_pairs(output / PAIRS / f"{data.sha256}.jsonl", data)
     write_json(output / PLAN, content, sync=True)
 
@@ -262,8 +266,10 @@ def _forget(plan: Plan, output: Path, dataset: str) -> None:
 
 def _say_gone(plan: Plan, datasets: set[str], output: Path) -> None:
     """Warn of models that are to be kept now, and were not when their cells ended."""
+    if plan.file.keep == "none":
+        return
     gone: list[Path] = []
-    for dataset in datasets if plan.file.keep != "none" else ():
+    for dataset in datasets:
         cells = [cell for cell in plan.every if cell.dataset == dataset and cell.seed is not None]
         done = [folder for cell in cells if status_of(folder := cell.folder(output)) == "finished"]
         if plan.file.keep == "all" or not done:

@@ -129,10 +129,14 @@ class RankcseSettings(ViewSettings):
     def without_effect(cls, stated: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
         """Return which stated settings have no effect beside the others: the setting that each needs, and its value."""
         rank, beta, gamma = (stated.get(name, cls.model_fields[name].default) for name in ("rank", "beta", "gamma"))
-        idle = {} if rank == "listnet" else {"tau3": ("rank", "listnet")}
-        idle |= {} if beta else {"consistency": ("beta", "above 0")}
-        of_ranking = ("rank", "tau2", "tau3", "include_diagonal")
-        return cls._changed(stated, idle | ({} if gamma else dict.fromkeys(of_ranking, ("gamma", "above 0"))))
+        idle = {}
+        if rank != "listnet":
+            idle["tau3"] = ("rank", "listnet")
+        if not beta:
+            idle["consistency"] = ("beta", "above 0")
+        if not gamma:
+            idle |= dict.fromkeys(("rank", "tau2", "tau3", "include_diagonal"), ("gamma", "above 0"))
+        return cls._changed(stated, idle)
 
     @model_validator(mode="after")
     def _fits(self) -> RankcseSettings:

@@ -50,14 +50,12 @@ def prepare(model: SentenceTransformer, job: Job[Sentences | PairData, SimcseSet
 def form(train: Sentences | PairData, settings: SimcseSettings) -> Targets:
     """Return the columns that the loss takes."""
     if isinstance(train, PairData) != settings.supervised:
+        rule = "SimCSE without supervision takes unlabelled sentences"
         fix = "Set supervised, or read them as unlabelled sentences."
         if settings.supervised:
+            rule = "SimCSE with supervision takes labelled pairs"
             fix = "Leave out supervised."
-        raise ConfigError(
-            f"SimCSE {'with' if settings.supervised else 'without'} supervision takes "
-            f"{'labelled pairs' if settings.supervised else 'unlabelled sentences'}; received "
-            f"{type(train).__name__}. {fix}"
-        )
+        raise ConfigError(f"{rule}; received {type(train).__name__}. {fix}")
     if isinstance(train, PairData):
         return PAIR_LOSSES.targets(train, "triplet")
     return Targets({"sentence": train.texts}, train.summary)
