@@ -122,8 +122,7 @@ def grids(
     ``waiting`` is the number of planned runs without a figure, by model and data set. The best figure of a column is
     set in bold; with ``shown_best`` only that of the model it names for the column.
     """
-    started = [*(row.model for row in results), *(failure.model for failure in failures)]
-    models = list(dict.fromkeys([*started, *(model for model, _ in waiting)]))
+    models = _models(results, failures, waiting)
     figures = {key: runs for key, runs in headlines(results).items() if is_headline(key[0], key[2])}
     average_figures = headlines(averages)
     tables: dict[tuple[str, str], list[Filled]] = {}
@@ -152,6 +151,14 @@ def grids(
         rows = {model: [by_model.get(model, Cell()) for by_model in marked] for model in models}
         laid_out.append(Grid(suite, title, [column for column, _ in columns], rows))
     return laid_out
+
+
+def _models(
+    results: Sequence[Result], failures: Sequence[Failure], waiting: Mapping[tuple[str, str], int]
+) -> list[str]:
+    """Return the models in their order: those with results, then those that failed, then those that wait."""
+    started = [*(row.model for row in results), *(failure.model for failure in failures)]
+    return list(dict.fromkeys([*started, *(model for model, _ in waiting)]))
 
 
 def _average_column(
