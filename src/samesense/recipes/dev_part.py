@@ -86,7 +86,9 @@ def _labelled_pairs(train: Examples) -> PairData | None:
     """Return the pairs that can be held out."""
     if isinstance(train, Mixture):
         component = train.labelled()
-        pairs: PairData | None = component and component.data
+        if component is None:
+            return None
+        pairs: PairData = component.data
         return pairs
     if isinstance(train, PairData):
         return train

@@ -30,7 +30,7 @@ class MixedSettings(EncoderSettings):
     @model_validator(mode="after")
     def _fits(self) -> MixedSettings:
         weights = "weights"
-        impossible = ("proportional", "round-robin")
+        impossible: tuple[str, ...] = ("proportional", "round-robin")
         if self.weights is None:
             weights = "no weights"
             impossible = ("weighted",)
