@@ -9,6 +9,7 @@ check compares the picture.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -64,7 +65,8 @@ def draw(text: str) -> str:
     console.print(Text.assemble(("$ ", "bright_black"), (" ".join(["samesense", *COMMAND]), "bold"), "\n..."))
     for line in text.splitlines():
         console.print(Text(line, style="bold green" if line.startswith(f"{BEGIN}better") else ""))
-    return console.export_svg(title="samesense train", theme=THEME)
+    svg = console.export_svg(title="samesense train", theme=THEME)
+    return re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)  # which would load fonts from elsewhere
 
 
 def main() -> None:
