@@ -104,6 +104,7 @@ def _discriminator(stages: Stages, corpus: Corpus, settings: OriginSettings, pre
         )
         if trained.interrupted:
             raise Interrupted
+        # An encoder is not saved into a folder that exists, such as that of other settings.
         shutil.rmtree(stages.folder / "discriminator", ignore_errors=True)
         trained.encoder.save(stages.folder / "discriminator")
         right = ", ".join(f"{name} {100 * value:.1f} %" for name, value in trained.accuracies.items())

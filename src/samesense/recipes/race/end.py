@@ -51,6 +51,7 @@ def finish(cells: Cells) -> RaceResult:
     models = [quality.name, cpu.name]
     if models != outcome.get("models") or (test is not None and test.sha256 != outcome["test_sha256"]):
         _put(quality, request.output / "model")
+        # Another run of this race may have had another one.
         shutil.rmtree(request.output / "cpu", ignore_errors=True)
         if cpu != quality:
             _put(cpu, request.output / "cpu")

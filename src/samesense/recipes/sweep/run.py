@@ -182,6 +182,7 @@ def _run_cells(
                 bar.set_postfix(describe_progress(running))
 
             for job, status in run_cells(cell_jobs, places, show):
+                # The others still write their checkpoints.
                 if status == "interrupted":
                     interrupted = True
                     continue
