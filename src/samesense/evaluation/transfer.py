@@ -129,7 +129,9 @@ class TransferTask(Task):
         folds = self._planned()
         predicted, penalties = cross_predict(self._features(candidate.encode), self._classes, folds)
         # The time says something only if no vector was there before.
-        seconds = time.perf_counter() - started if encoded else None
+        seconds = None
+        if encoded:
+            seconds = time.perf_counter() - started
         build = self.builder(candidate, seconds)
         description = self._protocol(penalties)
         correct = predicted == self._classes

@@ -118,7 +118,9 @@ def is_interactive() -> bool:
 def in_notebook() -> bool:
     """Return whether this process runs in a notebook."""
     ipython = sys.modules.get("IPython")
-    shell = None if ipython is None else ipython.get_ipython()
+    shell = None
+    if ipython is not None:
+        shell = ipython.get_ipython()
     return shell is not None and "IPKernelApp" in shell.config
 
 

@@ -256,7 +256,9 @@ def counted(command: str = "", *, apart: bool = False) -> Iterator[Unread]:
 
     With ``apart`` the counts are neither logged nor handed on.
     """
-    outer = _commands[-1] if _commands else None
+    outer = None
+    if _commands:
+        outer = _commands[-1]
     unread = Unread(command)
     _commands.append(unread)
     try:

@@ -124,7 +124,9 @@ def curve_out_of_fold(
     first = sets.verdict
     if out_of_fold is None or not out_of_fold.selects or first is None:
         return None
-    start_scores = None if start is None else start.by_set.get(first.name)
+    start_scores = None
+    if start is not None:
+        start_scores = start.by_set.get(first.name)
     figure = None
     if start_scores is not None:
         figure = start_scores.results[0].value

@@ -51,7 +51,9 @@ class Lessons:
                 f"To mend it: {lesson.fix}."
             )
         prefix = "warning: " if lacking >= 0.5 else ""
-        scope = "" if self.whole else f" of {self.batches:,} looked at"
+        scope = ""
+        if not self.whole:
+            scope = f" of {self.batches:,} looked at"
         return [f"{prefix}batches: {lacking:.1%}{scope} {lesson.lacking} and teach nothing; {lesson.fix}"]
 
 
@@ -78,7 +80,9 @@ def of_targets(
     columns = [values for name, values in formed.columns.items() if name != "label"]
     texts = np.stack([text_keys(map(normalize_text, values)) for values in columns])
     label = formed.columns.get("label")
-    labels = None if label is None else np.asarray(label, dtype=np.float64)
+    labels = None
+    if label is not None:
+        labels = np.asarray(label, dtype=np.float64)
     options = {**dict(settings), **formed.settings, **(adapter_settings or {})}
 
     def teaches(rows: Indices) -> bool:

@@ -150,7 +150,9 @@ def _part(name: str, method: Method, group: Sequence[Found], overrides: Mapping[
         data = concat(sources)
     columns = reading.columns
     if not columns:
-        columns = None if name == "sentences" else group[0].told.columns
+        columns = None
+        if name != "sentences":
+            columns = group[0].told.columns
     part_reading = replace(reading, columns=columns)
     moved, _ = method.own_settings({}, part_reading)  # what is left of it is for labelled pairs
     _, settings = method.choose("auto", {**moved, **overrides}, lambda: data, form_of(group[0].told.kind))

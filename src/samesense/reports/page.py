@@ -123,7 +123,7 @@ def _table(titled: TitledTable) -> Html:
 def _models(content: Content) -> Html:
     rows = []
     for model in content.models:
-        seed = "" if model.seed is None else model.seed
+        seed = "" if model.seed is None else str(model.seed)
         rows.append([model.name, model.spec, seed, content.fingerprints.get(model.spec, ""), model.protocol])
     return table(["model", "given as", "seed", "SHA-256 of its files", "protocol"], rows)
 
@@ -160,7 +160,9 @@ def _cell(cell: Cell, column: Column) -> Html:
     if cell.undefined:
         hints.append(cell.undefined)
     kinds = {"best": cell.best, "average": column.average, "undefined": bool(cell.undefined)}
-    mark = element("sup", "≈") if cell.as_good else ""
+    mark = ""
+    if cell.as_good:
+        mark = element("sup", "≈")
     classes = " ".join(name for name, holds in kinds.items() if holds)
     return element("td", cell.text(measure), mark, class_=classes, title="; ".join(hints))
 

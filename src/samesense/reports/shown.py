@@ -40,7 +40,9 @@ def shown_best(
         best = _highest(runs, measure)
         if best is not None and _beats_rivals(best, key, runs, evidence, comparisons):
             winners[key] = best
-    leader = None if ranking is None else _leader(ranking)
+    leader = None
+    if ranking is not None:
+        leader = _leader(ranking)
     if ranking is not None and leader is not None:
         winners[ranking.suite, mean_name(len(ranking.datasets)), ranking.metric] = leader
     return winners

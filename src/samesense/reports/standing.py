@@ -221,7 +221,9 @@ def _standings(
     standings = []
     for name, figures in resampled.items():
         low, high = table_intervals.get(name) or interval_of_runs(figures)
-        cost = measured[name].cost if name in measured else None
+        cost = None
+        if name in measured:
+            cost = measured[name].cost
         standings.append(
             Standing(
                 model=name,

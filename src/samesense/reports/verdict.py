@@ -82,7 +82,9 @@ def _first(ranking: Ranking, *, sure: bool) -> str:
     best = ranking.standings[0]
     measure = ranking.measure
     score = f"{measure.label} {short(best.score, measure)}"
-    runs = f", mean of {best.seeds} seeds" if best.seeds > 1 else ""
+    runs = ""
+    if best.seeds > 1:
+        runs = f", mean of {best.seeds} seeds"
     interval = f"95 % interval {short(best.low, measure)} to {short(best.high, measure)}"
     data = f"on {ranking.on}"
     one_of_several = len(ranking.counted) == 1 < len(ranking.suites)
@@ -133,7 +135,9 @@ def _costs(ranking: Ranking) -> list[str]:
     arithmetics = {standing.computed for standing in compared if standing.speed is not None}
     # An arithmetic that all share is named once, in front; others are named with each model.
     shared = len(arithmetics) == 1
-    opening = f"Measured here {arithmetics.pop()}: " if shared else ""
+    opening = ""
+    if shared:
+        opening = f"Measured here {arithmetics.pop()}: "
     clauses = []
     for standing in compared:
         clause = f"{standing.model} {_cost(standing)}"

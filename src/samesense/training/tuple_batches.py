@@ -83,7 +83,9 @@ class TupleBatches:
             labels[index, 2, : len(extra_keys[index])] = extra_keys[index]
             for slot, text in self._tuple(row):
                 own_copy = self.apart and 0 < slot <= self.places[0] and text == self.anchors[row]
-                text_index = shared.get(text) if self.once and not own_copy else None
+                text_index = None
+                if self.once and not own_copy:
+                    text_index = shared.get(text)
                 if text_index is None:  # not in the batch yet, or to be encoded separately
                     text_index = len(texts)
                     texts.append(text)

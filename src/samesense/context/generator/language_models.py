@@ -282,7 +282,9 @@ def open_language_model(
             f"{name!r} reads in both directions, and is no causal language model: a token changes what it says before "
             "it. Name one that is causal."
         )
-    limit = None if is_encoder_decoder else _positions(model)
+    limit = None
+    if not is_encoder_decoder:
+        limit = _positions(model)
     if limit is not None:
         model.register_forward_pre_hook(partial(_check_length, limit), with_kwargs=True)
         max_tokens = max(1, min(max_tokens, limit - MARGIN))

@@ -123,7 +123,9 @@ def _attend(
         scores.view(len(bias), -1, *scores.shape[1:]).add_(bias)
     probabilities = scores.softmax(dim=-1)
     weights = probabilities.to(value.dtype)  # saved for the backward, which applies the mask again
-    mask = keep_mask(probabilities.shape, dropped) if dropped else None
+    mask = None
+    if dropped:
+        mask = keep_mask(probabilities.shape, dropped)
     dropped_weights = weights
     if mask is not None:
         dropped_weights = (probabilities * factors(mask, probabilities.dtype)).to(value.dtype)

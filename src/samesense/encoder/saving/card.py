@@ -294,7 +294,9 @@ def _evaluation(card: Card) -> list[str]:
             interval = ""
         else:
             interval = f"{100 * row.low:.1f} to {100 * row.high:.1f}"
-        start_value = "" if start is None else f"{100 * start.value:.2f}"
+        start_value = ""
+        if start is not None:
+            start_value = f"{100 * start.value:.2f}"
         lines.append(
             [plain(row.dataset), plain(row.metric), f"{100 * row.value:.2f}", interval, start_value, f"{row.n:,}"]
         )

@@ -77,7 +77,9 @@ class Quantizer:
 
     def to_json(self) -> bytes:
         """Return the quantizer as a line of JSON, without loss."""
-        ranges = None if self.ranges is None else self.ranges.tolist()
+        ranges = None
+        if self.ranges is not None:
+            ranges = self.ranges.tolist()
         return json.dumps({"vectors": self.vectors, "dim": self.dim, "ranges": ranges}).encode()
 
     @classmethod

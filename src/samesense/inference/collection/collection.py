@@ -256,7 +256,9 @@ class Collection:
         self.check(queries, top=top, where=where)
         if not queries:
             return []
-        words = queries if hybrid else None
+        words = None
+        if hybrid:
+            words = queries
         rows = model.unit_queries(queries)
         return self.search(rows, top=top, where=where, exact=exact, words=words, identity=model.identity, texts=queries)
 

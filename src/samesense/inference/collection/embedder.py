@@ -124,7 +124,9 @@ def embedder_of(model: Model, name: str, *, identity: str | None = None) -> Embe
     precision = backend_precision or protocol_precision
     if not model.tells_tasks_apart:
         reading = model.reading
-        longest = None if reading is None else reading.longest
+        longest = None
+        if reading is not None:
+            longest = reading.longest
         return Embedder(
             model.encode, identity, name, precision, model.windows, model.look, longest=longest, reading=reading
         )

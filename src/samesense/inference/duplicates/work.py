@@ -58,7 +58,9 @@ class Work:
     def links(self, floor: float, search: Callable[[Embeddings], Links]) -> Links:
         """Return the links with a cosine at ``floor`` or above: the stored ones, or new ones of ``search``."""
         path = self.folder / LINKS
-        stored = _read(path) if path.exists() else None
+        stored = None
+        if path.exists():
+            stored = _read(path)
         if stored is not None and stored.floor <= floor and len(stored.beyond) == len(self.vectors):
             return stored
         with only_writer(self.folder):

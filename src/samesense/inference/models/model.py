@@ -316,7 +316,9 @@ class Model:
             ConfigError: if a folder is given for a function, which may change between runs.
         """
         if self._encoder is not None:
-            identity = "" if folder is None else self.identity
+            identity = ""
+            if folder is not None:
+                identity = self.identity
             self._caches = {
                 None: EmbeddingCache(self._encoder.encode, folder=folder, identity=identity, look=self.look)
             }

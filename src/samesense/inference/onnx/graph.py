@@ -149,7 +149,9 @@ class _Graph(nn.Module):
         features = dict(self.constants) | dict(zip(self.names, inputs, strict=True))
         first, *later_steps = self.steps
         features = first(features)
-        states = features["token_embeddings"] if self.tokens else None
+        states = None
+        if self.tokens:
+            states = features["token_embeddings"]
         for step in later_steps:
             features = step(features)
         embedding: Tensor = features[VECTOR_OUTPUT][:, : self.dim].float()

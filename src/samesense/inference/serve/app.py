@@ -76,7 +76,9 @@ def _add_information(app: FastAPI, services: Services, *, with_labels: bool) -> 
         if services.stopping:
             status = "stopping"
         models = [service.facts() for service in services.all]
-        labels = shown_scale() if with_labels else None
+        labels = None
+        if with_labels:
+            labels = shown_scale()
         facts = {"status": status, "models": models, "labels": labels}
         return JSONResponse(facts, 200 if status == "ok" else 503)
 
@@ -161,7 +163,9 @@ def _add_pairs(app: FastAPI, services: Services) -> None:
 
         async def work() -> Answer:
             scores, tokens = await service.similarities(pairs, "pairs" if form.texts is None else "texts")
-            side = None if form.texts is None else len(form.texts)
+            side = None
+            if form.texts is not None:
+                side = len(form.texts)
             return lambda: similarities(scores, meaning, side) | signed(service, tokens)
 
         return await finish(request, work(), limits)

@@ -47,7 +47,9 @@ def allowed_names(names: Sequence[str]) -> list[str]:
 
 def _parse(header: str) -> tuple[str | None, str | None]:
     """Return the name and the port in a Host header; ``None`` for what is missing or malformed."""
-    match = _HOST.fullmatch(header.lower()) if header.isascii() else None
+    match = None
+    if header.isascii():
+        match = _HOST.fullmatch(header.lower())
     if match is None or int(match["port"] or 0) > 65535:
         return None, None
     return match["name"] or _address(match["v6"]), match["port"]

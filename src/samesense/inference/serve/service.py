@@ -362,7 +362,9 @@ class EmbeddingService(Service[TaskText]):
         def find(texts: Sequence[str], vectors: Embeddings) -> Sequence[Sequence[Found]]:
             if form.words:
                 return collection.text_search(texts, top=form.top, where=form.where, stop=stop)
-            words = texts if form.hybrid else None
+            words = None
+            if form.hybrid:
+                words = texts
             return collection.search(vectors, top=form.top, where=form.where, words=words, texts=texts, stop=stop)
 
         stop = threading.Event()

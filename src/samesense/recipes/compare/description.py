@@ -183,7 +183,9 @@ def _recorded_data(spec: str) -> dict[str, str]:
         if folder is None:
             return {}
         for manifest in (folder / "manifest.json", folder.parent / "manifest.json"):
-            data = read_json(manifest).get("data") if manifest.is_file() else None
+            data = None
+            if manifest.is_file():
+                data = read_json(manifest).get("data")
             if isinstance(data, dict):
                 return {split: str(row.get("sha256", "")) for split, row in data.items() if isinstance(row, dict)}
         return _carded_data(folder / "README.md")

@@ -80,7 +80,9 @@ def named(models: Models) -> list[tuple[str, Any]]:
         return list(zip(models, specs, strict=True))
     named_specs: list[tuple[str, Any]] = []
     for spec, last in zip(specs, _short_names(specs), strict=True):
-        match = _NAMED.fullmatch(spec) if isinstance(spec, str) else None
+        match = None
+        if isinstance(spec, str):
+            match = _NAMED.fullmatch(spec)
         if match is not None and not Path(spec).exists():
             named_specs.append((match["name"].strip(), match["spec"]))
         else:
@@ -137,7 +139,9 @@ def _seed(spec: Any) -> int | None:
         settings = read_json(manifest).get("settings")
     except DataError as error:
         raise ModelError(str(error)) from error
-    seed = settings.get("seed") if isinstance(settings, dict) else None
+    seed = None
+    if isinstance(settings, dict):
+        seed = settings.get("seed")
     if isinstance(seed, int):
         return seed
     return None

@@ -71,7 +71,9 @@ def model_fingerprints(specs: Sequence[str]) -> dict[str, str]:
 def _fingerprint(spec: str) -> str:
     base = split_maps(spec)[0]
     kind, _ = split_kind(base)
-    folder = None if kind else local_folder(split_options(base)[0])
+    folder = None
+    if not kind:
+        folder = local_folder(split_options(base)[0])
     if folder is None:
         return ""
     files = (path for path in sorted(folder.rglob("*")) if path.is_file() and _decides(path, folder))

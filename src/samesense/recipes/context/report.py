@@ -282,7 +282,9 @@ def write_report(output: Path) -> None:
 
 
 def _stages(folder_name: str, stages: Mapping[str, Any]) -> list[list[str]]:
-    prefix = f"{folder_name}: " if folder_name else ""
+    prefix = ""
+    if folder_name:
+        prefix = f"{folder_name}: "
     return [
         [f"{prefix}{name}", f"{stage['seconds']:,.0f}", "; ".join(stage["summary"])]
         for name, stage in stages.items()

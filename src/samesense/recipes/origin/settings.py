@@ -291,7 +291,9 @@ def choose_origin(config: str, overrides: Mapping[str, Any]) -> OriginSettings:
 
 def settled(model: str | None) -> str | None:
     """Return a name that means the same from every folder: a path made absolute, or the name on the hub."""
-    path = None if model is None else Path(model).expanduser()
+    path = None
+    if model is not None:
+        path = Path(model).expanduser()
     if path is not None and path.is_dir():
         return str(path.resolve())
     return model

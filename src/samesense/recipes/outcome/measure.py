@@ -146,7 +146,9 @@ def compared(start: Measured | None, end: Measured, sets: Sets, train: Examples)
                 problems[compared_set] = str(error)
     first = sets.verdict
     reason = sets.reason if first is None else problems.pop(first, "")
-    task = None if first is None else findings.pop(first, None)
+    task = None
+    if first is not None:
+        task = findings.pop(first, None)
     if isinstance(first, ComparedSet) and task is not None and first.role != OUT_OF_FOLD:
         task = replace(task, trained_on=trained_on(first.data, train))
     return Verdict(

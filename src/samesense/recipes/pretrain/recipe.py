@@ -77,7 +77,9 @@ class Pretraining(TrainingRun):
         """Return in words what was gained over the start."""
         if self.before is None or self.after is None:
             return []
-        before = "" if self.new_head else f"{self.before:.4g} before, "
+        before = ""
+        if not self.new_head:
+            before = f"{self.before:.4g} before, "
         return [f"perplexity of the masked tokens of held-out text: {before}{self.after:.4g} after"]
 
 

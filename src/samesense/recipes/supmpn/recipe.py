@@ -52,7 +52,9 @@ def prepare(model: SentenceTransformer, job: Job[TupleData, SupmpnSettings]) -> 
     rows = settings.usable(train)
     complete = completion(rows, settings)
     complete.check()
-    guide = Guide(rows, settings, job.output) if settings.guided else None
+    guide = None
+    if settings.guided:
+        guide = Guide(rows, settings, job.output)
     texts = TrainingTexts(model, settings.max_seq_length)
     batches = TupleBatches(
         rows.anchors,

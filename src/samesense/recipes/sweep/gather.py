@@ -125,7 +125,9 @@ def tried(output: Path) -> list[Tried]:
         if record.get("status") == "finished":
             curve = read_run(folder).curve
         words = ", ".join(f"{name} {value}" for name, value in entry["tried"].items())
-        dev = None if curve is None else curve.best[1]
+        dev = None
+        if curve is not None:
+            dev = curve.best[1]
         status = str(record.get("status", "absent"))
         trials.append(
             Tried(entry["dataset"], entry["variant"], words, dev, entry["chosen"], status, _last_line(record))
@@ -149,7 +151,9 @@ def _left(
             pairs[sha256] = _read_pairs(output / PAIRS / f"{sha256}.jsonl", name)
     results = [replace(row, model=entry["variant"]) for row in read_results(folder / RESULTS)]
     trained = entry["seed"] is not None
-    run = read_run(folder, entry["variant"]) if trained else None
+    run = None
+    if trained:
+        run = read_run(folder, entry["variant"])
     run_manifest = manifest.read(folder) if trained else {}
     versions = dict(run_manifest.get("versions", {}))
     if "precision" in run_manifest:
@@ -256,7 +260,9 @@ def _named(value: Any) -> Any:
 
 
 def _points(cell: CellResults) -> list[list[float]]:
-    curve = None if cell.run is None else cell.run.curve
+    curve = None
+    if cell.run is not None:
+        curve = cell.run.curve
     if curve is None:
         return []
     return [[s, round(v, 5)] for s, v in zip(curve.steps, curve.values, strict=True)]
