@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -83,7 +83,6 @@ def read(
     Raises:
         DataError: names the source, the row and the likely fix; also for documents, which are not read into memory.
     """
-    from samesense.data import concat
     from samesense.data.kinds import KIND_INFO, detect_kind
 
     check_columns(columns)
@@ -95,12 +94,7 @@ def read(
     kinds = {kind.kind for kind in detected}
     if kinds == {"pairs"}:
         options = {"label_order": label_order, "label_range": label_range, "drop_bad_rows": drop_bad_rows}
-        columns_of_sources = [kind.columns for kind in detected]
-        pairs = [
-            labelled_pairs(item, columns=names, **options)
-            for item, names in zip(sources, columns_of_sources, strict=True)
-        ]
-        return pairs[0] if len(pairs) == 1 else concat(pairs)
+        return _joined_pairs(sources, detected, options)
     if len(kinds) > 1 or kinds == {"documents"}:
         received = ", ".join(f"{name_of(item)}: {kind.by}" for item, kind in zip(sources, detected, strict=True))
         raise DataError(
@@ -112,6 +106,18 @@ def read(
             f"{KIND_INFO[detected[0].kind].what}. Leave them out."
         )
     return _unlabelled(sources, detected[0], label_order, drop_bad_rows)
+
+
+def _joined_pairs(sources: Sequence[Source], detected: Sequence[DetectedKind], options: Mapping[str, Any]) -> PairData:
+    """Read sources of labelled pairs, each by its detected columns, and join them."""
+    from samesense.data import concat
+
+    return concat(
+        [
+            labelled_pairs(source, **{**options, "columns": kind.columns})
+            for source, kind in zip(sources, detected, strict=True)
+        ]
+    )
 
 
 def _unlabelled(
@@ -284,7 +290,7 @@ def mine_negatives(  # noqa: PLR0913 - the flags of the command
 
 def _anchors(data: Source, **options: Any) -> TupleData:
     """Return anchors with positives, converted from pairs where the data are labelled pairs."""
-    from samesense.data import PairData, concat
+    from samesense.data import PairData
     from samesense.data.kinds import KIND_INFO, detect_kind
     from samesense.data.tuples.convert import tuples_of_pairs
     from samesense.data.tuples.data import TupleData
@@ -298,11 +304,7 @@ def _anchors(data: Source, **options: Any) -> TupleData:
     detected = [detect_kind(source, options["columns"]) for source in sources]
     kinds = {kind.kind for kind in detected}
     if kinds == {"pairs"}:
-        pairs = [
-            labelled_pairs(source, **{**options, "columns": kind.columns})
-            for source, kind in zip(sources, detected, strict=True)
-        ]
-        return tuples_of_pairs(concat(pairs))
+        return tuples_of_pairs(_joined_pairs(sources, detected, options))
     if kinds != {"tuples"}:
         unfit = next(kind for kind in detected if kind.kind != "tuples")
         raise DataError(

@@ -68,17 +68,23 @@ def similarity(
         fitted = read_of(model, calibration)
     lowest = _lowest_yes(threshold, fitted)
     scores = _scores(scorer, pairs, by)
-    columns = {"score": np.round(scores, 6).tolist()}
-    if fitted is not None and calibrated:
-        columns["calibrated"] = np.round(fitted.apply(scores), 6).tolist()
-    if lowest is not None:
-        columns["yes"] = (scores >= lowest).tolist()
-    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    # A calibration may be there for its threshold alone.
+    rows = _rows(scores, fitted if calibrated else None, lowest)
     if json:
         put_json({"text1": a, "text2": b, **row} for (a, b), row in zip(pairs, rows, strict=True))
         return
     for row in rows:
         put(_line(row))
+
+
+def _rows(scores: Scores, fitted: Calibration | None, lowest: float | None) -> list[dict[str, Any]]:
+    """Return the score of each pair, with its calibrated score and whether it is a yes, if these are asked for."""
+    columns = {"score": np.round(scores, 6).tolist()}
+    if fitted is not None:
+        columns["calibrated"] = np.round(fitted.apply(scores), 6).tolist()
+    if lowest is not None:
+        columns["yes"] = (scores >= lowest).tolist()
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def _lowest_yes(threshold: Threshold | None, fitted: Calibration | None) -> float | None:

@@ -62,12 +62,7 @@ def hold_out_documents(documents: Sequence[Document]) -> tuple[list[Document], H
 
     If fewer than :data:`FEWEST` can be held out, all are trained on, and there is a reason in place of triplets.
     """
-    with_sections = [number for number, document in enumerate(documents) if _has_sections(document)]
-    with_sentences = [
-        number for number, document in enumerate(documents) if len(set(chain.from_iterable(document))) > 1
-    ]
-    unit: Unit = "section" if _to_hold_out(with_sections) else "document"
-    candidates = with_sections if unit == "section" else with_sentences
+    unit, candidates = _candidates(documents)
     count = _to_hold_out(candidates)
     if not count:
         return list(documents), HeldOutSections(reason=_too_few(len(candidates)))
@@ -75,7 +70,10 @@ def hold_out_documents(documents: Sequence[Document]) -> tuple[list[Document], H
     chosen = set(sorted(candidates, key=lambda number: rows_hash(documents[number]))[:count])
     train = [document for number, document in enumerate(documents) if number not in chosen]
     held_out = [documents[number] for number in sorted(chosen)]
-    triplets = _of_sections(held_out) if unit == "section" else _of_documents(held_out)
+    if unit == "section":
+        triplets = _of_sections(held_out)
+    else:
+        triplets = _of_documents(held_out)
     if len({number for number, _ in triplets}) < FEWEST:
         return list(documents), HeldOutSections(reason=_too_few(len(candidates)))
     return train, HeldOutSections(
@@ -83,6 +81,17 @@ def hold_out_documents(documents: Sequence[Document]) -> tuple[list[Document], H
         documents=tuple(number for number, _ in triplets),
         unit=unit,
     )
+
+
+def _candidates(documents: Sequence[Document]) -> tuple[Unit, list[int]]:
+    """Return the unit of triplets, and the numbers of the documents that have enough text for them."""
+    with_sections = [number for number, document in enumerate(documents) if _has_sections(document)]
+    # Sections of one document are harder to tell apart than documents, so they come first.
+    if _to_hold_out(with_sections):
+        return "section", with_sections
+    return "document", [
+        number for number, document in enumerate(documents) if len(set(chain.from_iterable(document))) > 1
+    ]
 
 
 def _has_sections(document: Document) -> bool:

@@ -229,24 +229,18 @@ def _detect_from_rows(rows: Sequence[Row], source: str) -> DetectedKind:
     if list_columns:
         return DetectedKind("documents", f"the lists in column {list_columns[0]}")
     layout = _layout_of_texts(rows, source)
-    anchors = layout and DetectedKind("tuples", f"the columns {join_names([layout.anchor, *layout.names])}")
+    anchors = None
     if layout is not None:
         _refuse_numbers(rows, layout, source)
+        anchors = DetectedKind("tuples", f"the columns {join_names([layout.anchor, *layout.names])}")
     if anchors and (hold_lists(rows, source) or _has_several_per_side(layout)):
         _refuse_judgements(rows, layout, source)
         return anchors
-    resolved = _resolved_pairs(names, source)
-    if resolved is not None:
-        third = resolved.label or resolved.negative
-        unread = unread_labels(names, resolved)
-        beside = f", and not by {join_names(unread)}" if unread else ""
-        return DetectedKind("pairs", f"the columns {join_names([resolved.text1, resolved.text2, str(third)])}{beside}")
-    triplet = triplet_columns(rows)
     label = first_of(LABEL_NAMES, spelled_names(names))
-    if triplet is not None and plain(triplet[0]) not in ANCHOR_NAMES:
-        if label is not None:
-            raise label_beside_negative(triplet[:2], label, triplet[2], source)
-        return DetectedKind("pairs", f"the columns {join_names(triplet)}", columns=",".join(triplet))
+    # Names decide before cells, so that a file stays of one kind when rows are added.
+    pairs = _detect_named_pairs(names, source) or _detect_triplet(rows, label, source)
+    if pairs is not None:
+        return pairs
     if anchors and label is None:
         _refuse_judgements(rows, layout, source)
         return anchors
@@ -254,6 +248,29 @@ def _detect_from_rows(rows: Sequence[Row], source: str) -> DetectedKind:
     if guessed is None:
         raise _unknown_columns(rows, names, source)
     return guessed
+
+
+def _detect_named_pairs(names: Sequence[str], source: str) -> DetectedKind | None:
+    """Return labelled pairs or triples as the kind if the names are those of pairs; else ``None``."""
+    resolved = _resolved_pairs(names, source)
+    if resolved is None:
+        return None
+    third = resolved.label or resolved.negative
+    evidence = f"the columns {join_names([resolved.text1, resolved.text2, str(third)])}"
+    if unread := unread_labels(names, resolved):
+        evidence += f", and not by {join_names(unread)}"
+    return DetectedKind("pairs", evidence)
+
+
+def _detect_triplet(rows: Sequence[Row], label: str | None, source: str) -> DetectedKind | None:
+    """Return pairs as the kind if three columns are a text, a match and a negative; DataError beside a label."""
+    triplet = triplet_columns(rows)
+    # A column named as an anchor may have several positives, which pairs cannot have.
+    if triplet is None or plain(triplet[0]) in ANCHOR_NAMES:
+        return None
+    if label is not None:
+        raise label_beside_negative(triplet[:2], label, triplet[2], source)
+    return DetectedKind("pairs", f"the columns {join_names(triplet)}", columns=",".join(triplet))
 
 
 def _resolved_pairs(names: Sequence[str], source: str) -> Columns | None:
@@ -327,18 +344,14 @@ def _detect_from_cells(rows: Sequence[Row], source: str) -> DetectedKind | None:
     spelled = spelled_names(names)
     single_column = first_of(SINGLE_NAMES, spelled)
     label = first_of(SENTENCE_LABEL_NAMES, spelled)
-    # Known names for a text and a label, and no second text.
-    if single_column and label and len(texts) < 2:
-        return DetectedKind("classes", f"the columns {single_column} and {label}")
-    titled = titled_text(rows)
-    if titled is not None:
-        title, text, label = titled
-        hint = f"for pairs of the two, `columns` {quoted(','.join(titled))}"
-        return _guess("classes", [text, label], f"a column of texts, {text}, and {label}, without {title}; {hint}")
+    classes = _detect_named_classes(texts, single_column, label) or _guess_titled(rows)
+    if classes is not None:
+        return classes
     other_columns = columns_besides(names, texts)
     pairs = guessed_pairs(rows)
     if pairs is not None:
         return DetectedKind("pairs", f"two columns of texts and {pairs.split(',')[-1]}", sure=False, columns=pairs)
+    # A premise and a hypothesis need a label, so that two columns of them are not taken for pairs that match.
     if len(texts) == 2 and not other_columns and not {"premise", "hypothesis"} <= spelled.keys():
         return _guess_two_columns(rows, texts, source)
     if len(texts) == 1 and label and other_columns == [label]:
@@ -346,9 +359,27 @@ def _detect_from_cells(rows: Sequence[Row], source: str) -> DetectedKind | None:
     # Names of pairs without a label: the caller's error says what is missing.
     if first_pair_of(TEXT_PAIRS, spelled):
         return None
-    if not single_column and set(TEXT_NAMES) & spelled.keys():
-        return DetectedKind("documents", f"the column {next(name for name in TEXT_NAMES if name in spelled)}")
+    document_names = [name for name in TEXT_NAMES if name in spelled]
+    if document_names and not single_column:
+        return DetectedKind("documents", f"the column {document_names[0]}")
     return _detect_text_column(rows, texts, single_column, source)
+
+
+def _detect_named_classes(texts: Sequence[str], single_column: str | None, label: str | None) -> DetectedKind | None:
+    """Return sentences with classes as the kind of known names for a text and a label, without a second text."""
+    if single_column and label and len(texts) < 2:
+        return DetectedKind("classes", f"the columns {single_column} and {label}")
+    return None
+
+
+def _guess_titled(rows: Sequence[Row]) -> DetectedKind | None:
+    """Return sentences with classes as the kind of texts that have a title and a class; ``None`` without a title."""
+    titled = titled_text(rows)
+    if titled is None:
+        return None
+    title, text, label = titled
+    hint = f"for pairs of the two, `columns` {quoted(','.join(titled))}"
+    return _guess("classes", [text, label], f"a column of texts, {text}, and {label}, without {title}; {hint}")
 
 
 def _detect_text_column(

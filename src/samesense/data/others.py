@@ -74,19 +74,30 @@ def _pair_keys(data: object) -> Keys:
 
 def plain_texts(source: Source, columns: str | None) -> set[str]:
     """Return the texts of a source of any kind; the first of ``columns`` is read if the source has it."""
+    return {plain_text(text) for text in _texts_in(source, columns) if text.strip()}
+
+
+def _texts_in(source: Source, columns: str | None) -> Iterable[str]:
+    """Return the texts of a source of any kind as they are."""
     if isinstance(source, Sentences | LabelledSentences):
-        texts: Iterable[str] = source.texts
-    elif holds_documents_of_text(source):
-        texts = (text for document in running_documents(source) for section in document for text in section)
-    elif isinstance(source, PairData | TupleData) or (not holds_lines(source) and _has_lists(source)):
-        texts = chain.from_iterable(pairs_in(source, None))
-    elif holds_lines(source):
-        texts = all_texts(source)
-    else:
-        column = _columns_present(source, columns and columns.split(",")[0])
-        if column is None:
-            detected = detect_kind(source)
-            if detected.columns and detected.kind in ("texts", "classes"):
-                column = detected.columns.split(",")[0]
-        texts = all_texts(source, column)
-    return {plain_text(text) for text in texts if text.strip()}
+        return source.texts
+    if holds_documents_of_text(source):
+        return (text for document in running_documents(source) for section in document for text in section)
+    if isinstance(source, PairData | TupleData):
+        return chain.from_iterable(pairs_in(source, None))
+    if holds_lines(source):
+        return all_texts(source)
+    if _has_lists(source):
+        return chain.from_iterable(pairs_in(source, None))
+    return all_texts(source, _column_of_texts(source, columns))
+
+
+def _column_of_texts(source: Source, columns: str | None) -> str | None:
+    """Return the first of ``columns`` if the source has it, else a detected column; ``None`` for all texts."""
+    column = _columns_present(source, columns and columns.split(",")[0])
+    if column is not None:
+        return column
+    detected = detect_kind(source)
+    if detected.columns and detected.kind in ("texts", "classes"):
+        return detected.columns.split(",")[0]
+    return None

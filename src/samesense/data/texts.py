@@ -104,14 +104,19 @@ def read_text_rows(source: Source, columns: str | None = None, *, drop_bad_rows:
             has no text.
         ConfigError: if ``columns`` is given for a text file.
     """
-    has_columns = is_table(source)
-    name = "standard input" if not has_columns and str(source) == STANDARD_INPUT else name_of(source)
-    if not has_columns:
+    name = _displayed_name(source)
+    if is_table(source):
+        rows = list(open_rows(source))
+        if not rows:
+            raise no_rows(source)
+        column = _choose_column(rows, columns, source)
+    else:
+        # Before the lines are read: standard input may never end.
         refuse_columns(name, columns=columns)
-    rows = list(open_rows(source))
-    if not rows:
-        raise no_rows(source) if has_columns else DataError(f"{name} holds no text; one text a line is needed.")
-    column = _choose_column(rows, columns, source) if has_columns else TEXT
+        rows = list(open_rows(source))
+        if not rows:
+            raise DataError(f"{name} holds no text; one text a line is needed.")
+        column = TEXT
     problems = [problem for row in rows for problem in bad_texts(row, [column])]
     if problems and not drop_bad_rows:
         raise bad_rows_error(name, problems, len(rows), can_drop=drop_bad_rows is not None)
@@ -119,6 +124,12 @@ def read_text_rows(source: Source, columns: str | None = None, *, drop_bad_rows:
     left_out = {problem.row for problem in problems}
     indices = [index for index, (number, _) in enumerate(rows) if number not in left_out]
     return TextRows([rows[index] for index in indices], column, indices, len(rows), names_in(rows))
+
+
+def _displayed_name(source: Source) -> str:
+    if not is_table(source) and str(source) == STANDARD_INPUT:
+        return "standard input"
+    return name_of(source)
 
 
 def read_texts(source: Source, columns: str | None = None) -> list[str]:

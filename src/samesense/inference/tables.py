@@ -158,6 +158,16 @@ def _field(schema: pa.Schema, name: str, values: Sequence[Any]) -> pa.Field:
     return pa.field(name, schema.field(name).type if name in schema.names else pa.infer_type(values))
 
 
+def _batch_columns(names: Sequence[Any], batch: Sequence[Any], as_texts: Iterable[Any]) -> dict[Any, Sequence[Any]]:
+    """Return the cells of a batch of rows by column; the values of the columns ``as_texts`` become texts."""
+    columns: dict[Any, Sequence[Any]] = dict.fromkeys(names, ())
+    if batch:
+        columns = dict(zip(names, zip(*batch, strict=True), strict=True))
+    for name in as_texts:
+        columns[name] = [None if value is None else cell_text(value) for value in columns[name]]
+    return columns
+
+
 def _parquet(cells: Iterator[list[Any]], stream: IO[bytes], source: str) -> None:
     """Write columns with the types in the source or in the first rows.
 
@@ -172,10 +182,7 @@ def _parquet(cells: Iterator[list[Any]], stream: IO[bytes], source: str) -> None
     empty = set[str]()
     try:
         while (batch := list(islice(cells, BATCH))) or writer is None:  # without rows, an empty table is written
-            columns = dict(zip(names, zip(*batch, strict=True), strict=True)) if batch else dict.fromkeys(names, ())
-            columns |= {
-                name: [None if value is None else cell_text(value) for value in columns[name]] for name in empty
-            }
+            columns = _batch_columns(names, batch, empty)
             if writer is None:
                 schema = pa.schema([_field(source_schema, name, values) for name, values in columns.items()])
                 empty = {name for name in names if pa.types.is_null(schema.field(name).type)}

@@ -13,6 +13,7 @@ from samesense.errors import DataError
 from samesense.losses.base import EmbeddingLoss, LabelKind, fits_bounds
 from samesense.losses.registry import OTHER_MODULES, PAIR_LOSSES
 from samesense.losses.softmax import Softmax
+from samesense.types import Floats
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -106,6 +107,11 @@ def _label_kinds(labels: Sequence[Any]) -> tuple[frozenset[LabelKind], str]:
         listed += f" ... {values[-1]:g}"
     if not np.isfinite(values).all():
         return frozenset(), f"{listed}, which are not all finite"
+    return _kinds_of_numbers(values, len(labels)), f"{len(values)} different numbers ({listed})"
+
+
+def _kinds_of_numbers(values: Floats, rows: int) -> frozenset[LabelKind]:
+    """Return all kinds that finite labels fit, by their different values in rising order and the number of rows."""
     kinds: set[LabelKind] = set()
     if len(values) > 1:
         kinds.add("order")
@@ -113,7 +119,9 @@ def _label_kinds(labels: Sequence[Any]) -> tuple[frozenset[LabelKind], str]:
         kinds.add("binary")
     if values[0] >= -1 and values[-1] <= 1:
         kinds.add("number")
-    # all different integers may be row numbers, and classes as well
+    # All different integers may be row numbers, and classes as well
     if values[0] >= 0 and np.array_equal(values, values.round()):
-        kinds |= {"class", "row"} if len(values) == len(labels) else {"class"}
-    return frozenset(kinds), f"{len(values)} different numbers ({listed})"
+        kinds.add("class")
+        if len(values) == rows:
+            kinds.add("row")
+    return frozenset(kinds)

@@ -36,12 +36,8 @@ def parse_bins(value: Any) -> Any:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float | str | list | tuple):
         raise ConfigError(f"{_RULE}; received {value!r}.")
-    words = list(value) if isinstance(value, list | tuple) else [value]
-    pieces: list[Any] = []
-    for word in words:
-        pieces += word.split(",") if isinstance(word, str) else [word]
     try:
-        numbers = [float(piece) for piece in pieces]
+        numbers = [float(piece) for piece in _pieces(value)]
     except (TypeError, ValueError) as error:
         raise ConfigError(f"{_RULE}; received {value!r}.") from error
     finite = all(map(np.isfinite, numbers))
@@ -51,6 +47,17 @@ def parse_bins(value: Any) -> Any:
     if len(numbers) < 3 or not finite or not rising:
         raise ConfigError(f"{_RULE}; received {', '.join(map(number_text, numbers)) or 'none'}.")
     return tuple(numbers)
+
+
+def _pieces(value: int | float | str | list[Any] | tuple[Any, ...]) -> list[Any]:
+    """Return the single values; a terminal gives edges as words, which may be joined by commas."""
+    pieces: list[Any] = []
+    for word in value if isinstance(value, list | tuple) else [value]:
+        if isinstance(word, str):
+            pieces += word.split(",")
+        else:
+            pieces.append(word)
+    return pieces
 
 
 Bins = Annotated[int | tuple[float, ...] | None, BeforeValidator(parse_bins)]

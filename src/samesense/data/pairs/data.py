@@ -180,28 +180,15 @@ def concat(datasets: Sequence[PairData]) -> PairData:
         raise DataError("There is nothing to join: no data was given. Give at least one source.")
     first = datasets[0]
     for dataset in datasets[1:]:
-        if (dataset.kind, dataset.scale) != (first.kind, first.scale):
-            raise DataError(
-                f"Labels can be joined only if they are of one kind and scale; {first.source} is {first.kind} on "
-                f"{first.scale} and {dataset.source} is {dataset.kind} on {dataset.scale}. Give one scale to all "
-                "as `label_range` LOW HIGH, train on them apart, or rescale one file."
-            )
+        _refuse_other_labels(dataset, first)
     if len(datasets) == 1:
         return first
-    columns = [
-        chain.from_iterable(data.sentences1 for data in datasets),
-        chain.from_iterable(data.sentences2 for data in datasets),
-    ]
-    with_subsets = any(data.subsets is not None for data in datasets)
-    if with_subsets:
-        # Pairs of data without subsets get an empty subset name.
-        columns.append(chain.from_iterable(data.subsets or repeat("", len(data)) for data in datasets))
-    texts = as_columns(zip(*columns, strict=True), TEXTS[: len(columns)])
+    texts = _joined_texts(datasets)
     return PairData(
         sentences1=texts[0],
         sentences2=texts[1],
         labels=numbers(chain.from_iterable(data.labels for data in datasets), beside=texts[0]),
-        subsets=texts[2] if with_subsets else None,
+        subsets=texts[2] if len(texts) > 2 else None,
         kind=first.kind,
         scale=first.scale,
         source=JOINT.join(data.source for data in datasets),
@@ -211,3 +198,25 @@ def concat(datasets: Sequence[PairData]) -> PairData:
         own_scale=any(data.own_scale for data in datasets),
         zero_class=zero_class(data.zero_class for data in datasets),
     )
+
+
+def _refuse_other_labels(dataset: PairData, first: PairData) -> None:
+    """Raise DataError if labels are of another kind or scale than the first, so that they cannot be compared."""
+    if (dataset.kind, dataset.scale) != (first.kind, first.scale):
+        raise DataError(
+            f"Labels can be joined only if they are of one kind and scale; {first.source} is {first.kind} on "
+            f"{first.scale} and {dataset.source} is {dataset.kind} on {dataset.scale}. Give one scale to all "
+            "as `label_range` LOW HIGH, train on them apart, or rescale one file."
+        )
+
+
+def _joined_texts(datasets: Sequence[PairData]) -> Sequence[Sequence[str]]:
+    """Return the columns of both sentences, and that of subsets if any of the data has subsets."""
+    columns = [
+        chain.from_iterable(data.sentences1 for data in datasets),
+        chain.from_iterable(data.sentences2 for data in datasets),
+    ]
+    if any(data.subsets is not None for data in datasets):
+        # Pairs of data without subsets get an empty subset name.
+        columns.append(chain.from_iterable(data.subsets or repeat("", len(data)) for data in datasets))
+    return as_columns(zip(*columns, strict=True), TEXTS[: len(columns)])

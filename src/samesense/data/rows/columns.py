@@ -304,32 +304,53 @@ def _apply_override(
     labelled: bool,
     example: str,
 ) -> Columns:
-    requested = [name.strip() for name in override.split(",")]
-    suggestion = quoted(example) if example.count(",") == 2 else ""
-    if len(requested) != 3 or "" in requested or len(set(requested)) != 3:
-        raise ConfigError(
-            f"{source}: `columns` takes three different names, first,second,label; received {override!r}. Its columns: "
-            f"{listed(names)}. Example: `columns` {suggestion or 'question1,question2,is_duplicate'}"
-        )
+    requested = _three_names(override, names, source, example)
+    # A name as the source spells it comes before one that differs in case or spaces.
     actual_names = [name if name in names else spelled.get(plain(name)) for name in requested]
     needed = 3 if labelled else 2
     missing = [name for name, actual in zip(requested[:needed], actual_names, strict=False) if actual is None]
     if missing:
-        such_as = f", such as `columns` {suggestion}" if suggestion else ""
-        raise DataError(
-            f"{source}: `columns` names {', '.join(map(repr, missing))}, which this source does not have. "
-            f"Its columns: {listed(names)}. Use three of these{such_as}."
-        )
+        raise _unknown_names_error(missing, names, source, example)
     first = str(actual_names[0])
     second = str(actual_names[1])
     third = actual_names[2]
     # A column that the user names as text or label is not the subset.
-    subset = None if subset in (first, second, third) else subset
+    if subset in (first, second, third):
+        subset = None
     if third is not None and (plain(third) in NEGATIVE_NAMES or sides_of(names).get(third) == "negative"):
         return Columns(first, second, None, subset, third)
     if labelled:
         refuse_distance(third, source)
     return Columns(first, second, third, subset)
+
+
+def _three_names(override: str, names: Sequence[str], source: str, example: str) -> list[str]:
+    """Return the names that ``columns`` gives; ConfigError if they are not three different ones."""
+    requested = [name.strip() for name in override.split(",")]
+    if len(requested) != 3 or "" in requested or len(set(requested)) != 3:
+        suggestion = _suggestion(example) or "question1,question2,is_duplicate"
+        raise ConfigError(
+            f"{source}: `columns` takes three different names, first,second,label; received {override!r}. Its columns: "
+            f"{listed(names)}. Example: `columns` {suggestion}"
+        )
+    return requested
+
+
+def _unknown_names_error(missing: Sequence[str], names: Sequence[str], source: str, example: str) -> DataError:
+    such_as = ""
+    if suggestion := _suggestion(example):
+        such_as = f", such as `columns` {suggestion}"
+    return DataError(
+        f"{source}: `columns` names {', '.join(map(repr, missing))}, which this source does not have. "
+        f"Its columns: {listed(names)}. Use three of these{such_as}."
+    )
+
+
+def _suggestion(example: str) -> str:
+    """Return an example of three columns, quoted for a shell; an empty string if it names others than three."""
+    if example.count(",") == 2:
+        return quoted(example)
+    return ""
 
 
 def _missing_columns_error(names: Sequence[str], source: str, what: str, example: str) -> DataError:

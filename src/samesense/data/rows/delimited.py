@@ -254,29 +254,41 @@ def _delimiter_of(path: str, header: str, following: Sequence[str], marks: Seque
     """
     usual, *others = marks
     fields = {mark: _count_fields([header], mark) for mark in marks}
-    agreeing = [mark for mark in marks if fields[mark] > 1 and _count_fields(following, mark) == fields[mark]]
+    agreeing = [mark for mark in marks if 1 < fields[mark] == _count_fields(following, mark)]
     if fields[usual] > 1:
-        alternatives = [mark for mark in agreeing if mark != usual]
         # Another mark wins only if it is the only one that fits both rows, and splits the header into names.
-        fits_alone = bool(following) and usual not in agreeing and len(alternatives) == 1
-        return alternatives[0] if fits_alone and _are_names(header, alternatives[0]) else usual
+        if following and len(agreeing) == 1 and _are_names(header, agreeing[0]):
+            return agreeing[0]
+        return usual
     present = [mark for mark in others if fields[mark] > 1]
+    proven = _proven_mark(header, present, agreeing)
+    if proven is not None:
+        return proven
+    alternatives = [mark for mark in present if mark != ","]
+    # Without a second row there is nothing to disagree with.
+    if alternatives and following:
+        raise _uncertain_mark_error(path, header, following, alternatives[0], usual)
+    return usual
+
+
+def _uncertain_mark_error(path: str, header: str, following: Sequence[str], mark: str, usual: str) -> DataError:
+    return DataError(
+        f"{path}: {_MARKS[mark]} stand in the first line, and no {_MARKS[usual]}; by them, the first line "
+        f"has {_count_fields([header], mark)} fields and the row after it {_count_fields(following, mark)}. Say what "
+        f"is between the fields: `delimiter` {_named_mark(mark)}, or `delimiter` {_named_mark(usual)}."
+    )
+
+
+def _proven_mark(header: str, present: Sequence[str], agreeing: Sequence[str]) -> str | None:
+    """Return the mark that splits the header into known names, or gives both rows as many fields; else ``None``."""
     for mark in present:
         if _has_known_names(header, mark):
             return mark
-    # Commas are common within texts, so that they need known names as proof.
-    alternatives = [mark for mark in present if mark != ","]
-    for mark in alternatives:
-        if mark in agreeing:
+    for mark in present:
+        # Commas are common within texts, so that they need known names as proof.
+        if mark != "," and mark in agreeing:
             return mark
-    if alternatives and following:
-        mark = alternatives[0]
-        raise DataError(
-            f"{path}: {_MARKS[mark]} stand in the first line, and no {_MARKS[usual]}; by them, the first line "
-            f"has {fields[mark]} fields and the row after it {_count_fields(following, mark)}. Say what is between "
-            f"the fields: `delimiter` {_named_mark(mark)}, or `delimiter` {_named_mark(usual)}."
-        )
-    return usual
+    return None
 
 
 def _named_mark(mark: str) -> str:

@@ -137,13 +137,10 @@ def plain_numbers(raw: Sequence[object], location: str, *, shares: bool = True) 
         DataError: for ambiguous cells, such as ``1,000``, or percentages among plain numbers.
     """
     _refuse_thousands(raw, location)
-    non_empty = [cell for cell in raw if isinstance(cell, str) and cell.strip() not in ("", "-")]
-    percents = [cell for cell in non_empty if _PERCENT.fullmatch(cell.strip())]
+    percents = [cell for cell in raw if _is_percent(cell)]
     if not percents:
         return with_points(raw)
-    plain_cells = [
-        cell for cell in raw if cell not in (None, "") and not _is_percent(cell) and to_number(cell) is not None
-    ]
+    plain_cells = [cell for cell in raw if not _is_percent(cell) and to_number(cell) is not None]
     if plain_cells:
         raise DataError(
             f"{location} holds percentages beside plain numbers, as in {percents[0]!r} and {plain_cells[0]!r}. Write "
@@ -154,10 +151,25 @@ def plain_numbers(raw: Sequence[object], location: str, *, shares: bool = True) 
             f"{location} holds percentages, as in {percents[0]!r}, which are read as numbers from 0 to 1, and "
             "`label_range` goes further. Write the numbers without %, or give `label_range` 0 1."
         )
-    without_sign = [_PERCENT.sub(r"\1", cell.strip()) if _is_percent(cell) else cell for cell in raw]  # type: ignore[attr-defined]
-    numbers = [to_number(cell) for cell in with_points(without_sign)]
-    pairs = zip(raw, numbers, strict=True)
-    return [number / 100 if number is not None and _is_percent(cell) else cell for cell, number in pairs]
+    return _as_shares(raw)
+
+
+def _as_shares(raw: Sequence[object]) -> list[object]:
+    """Return labels with percentages divided by 100; other cells unchanged."""
+    # The sign goes first, so that decimal commas are judged in all cells together.
+    numbers = [to_number(cell) for cell in with_points([_without_sign(cell) for cell in raw])]
+    cells = list(raw)
+    for position, (cell, number) in enumerate(zip(raw, numbers, strict=True)):
+        if number is not None and _is_percent(cell):
+            cells[position] = number / 100
+    return cells
+
+
+def _without_sign(cell: object) -> object:
+    """Return a percentage without its sign; other cells unchanged."""
+    if isinstance(cell, str) and _is_percent(cell):
+        return _PERCENT.sub(r"\1", cell.strip())
+    return cell
 
 
 def _is_percent(cell: object) -> bool:
@@ -291,39 +303,57 @@ def parse_labels(
     contradicts the labels.
     """
     _check_options(label_order, label_range)
-    # Single letters are NLI classes only if e or c is among them, since n alone means no.
-    initials = _are_initials(raw)
-    has_class_names = initials or any(isinstance(value, str) and word_of(value) in NLI_VALUES for value in raw)
-    if has_class_names and (label_order or label_range):
+    classes = _classes_named(raw)
+    if classes is not None and (label_order or label_range):
         option = "`label_order`" if label_order else "`label_range`"
         raise ConfigError(
             f"{source}: {option} is for numeric labels, and column {columns.label!r} names its classes. Leave it out."
         )
-    if has_class_names:
-        classes = INITIALS if initials else NLI_VALUES
+    if classes is not None:
         return _parse_classes(raw, classes, "one of " + ", ".join(classes))
-    if label_order and columns.holds_scores:
+    if label_order:
+        return _parse_coded_classes(raw, columns, source, label_order)
+    parsed = _parse_scores(raw, f"{source}: column {columns.label!r}", label_range)
+    # A given range says that the numbers are scores and not coded classes.
+    if label_range is None:
+        _refuse_coded_classes(parsed, columns, source)
+    return parsed
+
+
+def _classes_named(raw: Sequence[object]) -> dict[str, float] | None:
+    """Return the values of the NLI classes if the labels name them, in full or by initials; else ``None``."""
+    # Single letters are NLI classes only if e or c is among them, since n alone means no.
+    if _are_initials(raw):
+        return INITIALS
+    if any(isinstance(value, str) and word_of(value) in NLI_VALUES for value in raw):
+        return NLI_VALUES
+    return None
+
+
+def _parse_coded_classes(raw: Sequence[object], columns: Columns, source: str, label_order: str) -> ParsedLabels:
+    """Return the values of integer classes, whose names ``label_order`` gives in order."""
+    if columns.holds_scores:
         raise ConfigError(
             f"{source}: `label_order` is for classes, and column {columns.label!r} holds scores by its name. "
             "Leave it out, or name the column label. Where other files of the command need it, write their classes in "
             "words instead."
         )
-    if label_order:
-        order = dict(zip("012", _class_names(label_order), strict=False))
-        coded = {number: NLI_VALUES[name] for number, name in order.items()}
-        rule = f"one of the integers {', '.join(coded)} that `label_order` names"
-        return _parse_classes(raw, coded, rule, order)
+    order = dict(zip("012", _class_names(label_order), strict=False))
+    coded = {number: NLI_VALUES[name] for number, name in order.items()}
+    rule = f"one of the integers {', '.join(coded)} that `label_order` names"
+    return _parse_classes(raw, coded, rule, order)
+
+
+def _parse_scores(raw: Sequence[object], location: str, label_range: Scale | None) -> ParsedLabels:
+    """Return labels that are numbers, or words with a value; ``location`` is the column in messages."""
     # Percentages are read as fractions, so they do not fit a given scale beyond 1.
     shares = label_range is None or label_range[1] <= 1
-    location = f"{source}: column {columns.label!r}"
     _refuse_crosses(raw, location)
-    has_words = any(isinstance(cell, str) and not is_number(cell) for cell in raw)
-    cells = translate_yes_no(raw, location) if has_words else raw
-    parsed = _parse_numbers(plain_numbers(cells, location, shares=shares), label_range, raw)
-    # A given range says that the numbers are scores and not coded classes.
-    if label_range is None:
-        _refuse_coded_classes(parsed, columns, source)
-    return parsed
+    cells = raw
+    # Most columns hold numbers alone, and need no look at the words of many languages.
+    if any(isinstance(cell, str) and not is_number(cell) for cell in raw):
+        cells = translate_yes_no(raw, location)
+    return _parse_numbers(plain_numbers(cells, location, shares=shares), label_range, raw)
 
 
 def _are_initials(raw: Sequence[object]) -> bool:
@@ -425,22 +455,41 @@ def _parse_numbers(cells: Sequence[object], label_range: Scale | None, raw: Sequ
         if value is None and position not in unlabelled
     }
     # Where numbers and words are mixed, the rarer ones are probably mistakes.
-    for position, problem in _mixed_problems(cells, values, raw).items():
+    _reject(_mixed_problems(cells, values, raw), values, problems)
+    # The scale is inferred after that, from the numbers that are left.
+    scale, own_scale = _scale_of(values, label_range)
+    if scale is not None:
+        _reject(_range_problems(values, scale, inferred=label_range is None), values, problems)
+    kind = _kind_of_numbers(values, label_range)
+    return ParsedLabels(values, kind, scale, problems, unlabelled, own_scale=own_scale)
+
+
+def _reject(
+    rejected: Mapping[int, tuple[str, str]], values: list[float | None], problems: dict[int, tuple[str, str]]
+) -> None:
+    """Take rejected labels out of ``values``, and add why to ``problems``."""
+    for position, problem in rejected.items():
         problems[position] = problem
         values[position] = None
-    numbers = [value for value in values if value is not None]
-    scale = infer_scale(numbers) if numbers else None
-    own_scale = label_range is None and scale is not None and scale not in KNOWN_SCALES
+
+
+def _scale_of(values: Sequence[float | None], label_range: Scale | None) -> tuple[Scale | None, bool]:
+    """Return the given or the inferred scale, and whether it was made of the lowest and the highest label."""
     if label_range is not None:
-        scale = float(label_range[0]), float(label_range[1])
-    if scale is not None:
-        for position, problem in _range_problems(values, scale, inferred=label_range is None).items():
-            problems[position] = problem
-            values[position] = None
+        return (float(label_range[0]), float(label_range[1])), False
+    numbers = [value for value in values if value is not None]
+    if not numbers:
+        return None, False
+    scale = infer_scale(numbers)
+    return scale, scale is not None and scale not in KNOWN_SCALES
+
+
+def _kind_of_numbers(values: Sequence[float | None], label_range: Scale | None) -> Kind:
     distinct = {value for value in values if value is not None}
     # Zeros and ones on another given range are scores that happen to be 0 and 1.
-    kind: Kind = "binary" if distinct and distinct <= {0.0, 1.0} and label_range in (None, (0, 1)) else "scored"
-    return ParsedLabels(values, kind, scale, problems, unlabelled, own_scale=own_scale)
+    if distinct and distinct <= {0.0, 1.0} and label_range in (None, (0, 1)):
+        return "binary"
+    return "scored"
 
 
 def _unlabelled_positions(raw: Sequence[object]) -> frozenset[int]:

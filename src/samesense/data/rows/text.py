@@ -357,35 +357,48 @@ def numbered_lines(
         DataError: for a refused line, bytes that are not UTF-8, and a NUL.
     """
     start = b""
+    encoding = "utf-8-sig"
     beyond_ascii = False
     longest = LONGEST_ROW + 1 if bounded else -1
     for number, raw in enumerate(iter(partial(stream.readline, longest), b""), 1):
         # The first bytes identify other file formats, no matter which line fails later.
         start = start or raw[:_SAMPLE]
         location = f"{source}, row {number}"
-        if bounded and len(raw) > LONGEST_ROW:
+        if bounded and len(raw) > LONGEST_ROW:  # the rest of the line was not read
             raise DataError(
                 f"{location}: a row has at most {LONGEST_ROW // 2**20} MB, and this one goes on. {_SHORTEN}"
             )
         try:
-            # Only the first line may begin with a byte order mark.
-            line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
+            line = raw.decode(encoding)
         except UnicodeDecodeError as error:
             reason = f"byte 0x{raw[error.start]:02x} at position {error.start} of the line is not"
             # If an earlier line with non-ASCII characters was valid UTF-8, only this row is damaged.
-            known_error = _format_error(start, source) or (
-                _mixed_encoding_error(location, reason) if beyond_ascii else None
-            )
-            encoding = wide_encoding(start) or encoding_of(raw + stream.read(CHUNK))
-            raise known_error or _encoding_error(encoding, source, location, reason) from error
+            if beyond_ascii:
+                raise _format_error(start, source) or _mixed_encoding_error(location, reason) from error
+            raise _not_utf8_error(start, raw, stream, source, location, reason) from error
         if "\0" in line:
             raise _format_error(start, source) or _nul_error(raw + stream.read(_SAMPLE), source, location)
         if _TO_TWO_BYTES in line:  # ISO-2022-JP consists of ASCII bytes, so it decodes without an error
             raise _encoding_error("iso2022_jp", source, location, "an escape for characters of two bytes is not")
+        encoding = "utf-8"  # only the first line may begin with a byte order mark
         beyond_ascii = beyond_ascii or not line.isascii()
-        if not carriage_returns and "\r" in line and "\r" in line.rstrip("\r\n"):
+        if not carriage_returns and _has_inner_return(line):
             raise DataError(f"{location}: there is a carriage return within the line. {CARRIAGE_RETURNS}")
         yield number, line
+
+
+def _not_utf8_error(
+    start: bytes, raw: bytes, stream: IO[bytes] | BufferedIOBase, source: str, location: str, reason: str
+) -> DataError:
+    """Build the error for a line that is not UTF-8: the file is of another format, or in another encoding."""
+    # More bytes are read, because one line rarely proves an encoding.
+    encoding = wide_encoding(start) or encoding_of(raw + stream.read(CHUNK))
+    return _format_error(start, source) or _encoding_error(encoding, source, location, reason)
+
+
+def _has_inner_return(line: str) -> bool:
+    # Most lines have none at all, which is checked first, as it needs no copy of the line.
+    return "\r" in line and "\r" in line.rstrip("\r\n")
 
 
 def _recode(stream: IO[bytes] | BufferedIOBase, source: str) -> IO[bytes] | BufferedIOBase:
