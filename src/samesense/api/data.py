@@ -189,19 +189,25 @@ def doctor(  # noqa: PLR0913 - the flags of the command
     names = distinct_names(short_names, [*map(_name, sources), *named_references])
     reports = [report_on(source, named_references, limit_reported=limit, **options) for source in sources]
     renamed = [_renamed(report, name) for report, name in zip(reports, names, strict=False)]
-    return renamed[0] if len(renamed) == 1 else renamed
+    if len(renamed) == 1:
+        return renamed[0]
+    return renamed
 
 
 def _renamed(report: Any, name: str) -> Any:
     """Return a report named by the end of its path, where other sources have the same file name."""
-    return replace(report, name=name) if name.endswith(f"/{report.name}") else report
+    if name.endswith(f"/{report.name}"):
+        return replace(report, name=name)
+    return report
 
 
 def _name(source: Source) -> str:
     if not in_memory(source):
         return str(source)
     name = getattr(source, "name", None)  # of a frame it may be a column
-    return name if isinstance(name, str) and name else name_of(source)
+    if isinstance(name, str) and name:
+        return name
+    return name_of(source)
 
 
 @logs_unread

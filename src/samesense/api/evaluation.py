@@ -207,7 +207,9 @@ def compare(  # noqa: PLR0913 - the flags of the command
 def _fit_texts(texts: Source | Sequence[Source] | None) -> list[str] | None:
     from samesense.data.sentences import unlabelled_texts
 
-    return None if texts is None else [text for source in as_sources(texts) for text in unlabelled_texts(source)]
+    if texts is None:
+        return None
+    return [text for source in as_sources(texts) for text in unlabelled_texts(source)]
 
 
 @logs_unread

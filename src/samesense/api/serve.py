@@ -182,7 +182,9 @@ def _check(long: Long) -> None:
 
 
 def _path(file: str | Path | None) -> Path | None:
-    return None if file is None else Path(file)
+    if file is None:
+        return None
+    return Path(file)
 
 
 def _models_of_environment() -> list[str]:

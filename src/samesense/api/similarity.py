@@ -62,7 +62,9 @@ def similarity(
         scores = sentence_scores(scorer, pairs)
     else:
         scores = scorer.scores(pairs, calibrated=calibrated)
-    return float(scores[0]) if isinstance(text1, str) else scores
+    if isinstance(text1, str):
+        return float(scores[0])
+    return scores
 
 
 def _pairs(text1: Any, text2: Any) -> list[Pair]:

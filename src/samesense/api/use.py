@@ -114,7 +114,10 @@ def read_vectors(place: str | Path) -> Embeddings:
     try:
         return stored_rows(place)
     except DAMAGED as error:
-        reason = f" ({error})" if isinstance(error, OSError) else ""  # other messages only help programmers
+        reason = ""
+        # Other messages, such as those of NumPy, only help programmers.
+        if isinstance(error, OSError):
+            reason = f" ({error})"
         raise DataError(
             f"{place} cannot be read as {Path(place).suffix} of vectors{reason}. Give a file that samesense encode "
             "wrote."

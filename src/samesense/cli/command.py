@@ -63,7 +63,9 @@ def command_of(function: Function, *, without: Collection[str] = ()) -> Callable
         first, *others = [for_terminal(paragraph, flags) for paragraph in paragraphs_of(function)]
         help_text = "\n\n".join([first, *paragraphs_of(command), *others])
         run = _with_signature(command, described, help_text)
-        return reads_tables(run) if set(OPTIONS) <= parameters.keys() else run
+        if set(OPTIONS) <= parameters.keys():
+            return reads_tables(run)
+        return run
 
     return decorate
 
@@ -126,7 +128,9 @@ def _word_type(annotation: Any) -> Any:
         return str
     if any(get_origin(kind) is Sequence for kind in kinds):
         return list[Name]
-    return str if Any in kinds else reduce(or_, kinds)
+    if Any in kinds:
+        return str
+    return reduce(or_, kinds)
 
 
 def _in_order(

@@ -64,4 +64,6 @@ def _word(literal: str, flags: Mapping[str, str]) -> str:
     if literal == "None":
         return "none"
     quoted = literal.startswith('"') and " " not in literal
-    return literal.strip('"') if quoted else flags.get(literal, literal)
+    if quoted:
+        return literal.strip('"')
+    return flags.get(literal, literal)

@@ -36,7 +36,8 @@ def doctor(
     for source, name in zip(data, names, strict=False):
         try:
             report = api.doctor(source, against=against, all_rows=all_rows, **options)
-            report = replace(report, name=name) if name.endswith(f"/{short_name(source)}") else report
+            if name.endswith(f"/{short_name(source)}"):
+                report = replace(report, name=name)
         except SamesenseError as error:
             if len(data) == 1 and not json:
                 raise

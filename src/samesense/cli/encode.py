@@ -126,7 +126,9 @@ def _one_file(
 
 
 def _stored(vectors: VectorType) -> str:
-    return "" if vectors == "float32" else f" in {vectors}"
+    if vectors == "float32":
+        return ""
+    return f" in {vectors}"
 
 
 def _check_no_shards(**options: object) -> None:

@@ -45,7 +45,9 @@ def flags(
 
 def given_settings(settings: BaseModel | None) -> dict[str, Any]:
     """Return the settings that were given as flags."""
-    return {} if settings is None else settings.model_dump(exclude_none=True)
+    if settings is None:
+        return {}
+    return settings.model_dump(exclude_none=True)
 
 
 def _flag(name: str, settings: Mapping[str, type[BaseModel]], *, show: bool) -> Any:
@@ -53,7 +55,9 @@ def _flag(name: str, settings: Mapping[str, type[BaseModel]], *, show: bool) -> 
     annotation = _joined([AS_WORDS.get(field.annotation, field.annotation) for field in fields.values()])
     description = _described({method: str(field.description) for method, field in fields.items()})
     description += _defaults({method: field.default for method, field in fields.items()})
-    title = "Settings" if len(fields) == len(settings) else f"Settings of {' and '.join(fields)}"
+    title = "Settings"
+    if len(fields) != len(settings):
+        title = f"Settings of {' and '.join(fields)}"
     order = len(settings) - len(fields)
     group = Group(title, sort_key=(order, title))
     # negative_iterable: no --empty-NAME beside each flag of several values
@@ -89,7 +93,9 @@ def _defaults(values: Mapping[str, Any]) -> str:
 
 
 def _word(value: Any) -> str:
-    return "none" if value == () else str(value)
+    if value == ():
+        return "none"
+    return str(value)
 
 
 def _in_one_line(cls: Any, values: Any, check: Any) -> Any:

@@ -43,7 +43,9 @@ def convert_strictly(kind: Any, tokens: Sequence[Token]) -> Any:
 
 
 def _convert_word(kind: Any, word: str) -> Any:
-    return kind(word) if kind in (int, float) else convert(kind, [word])
+    if kind in (int, float):
+        return kind(word)
+    return convert(kind, [word])
 
 
 GROUPS = {
@@ -156,7 +158,9 @@ def _run(arguments: list[str]) -> None:
     """Run a command, and flush its output."""
     _check_utf8(arguments)
     take_pipes()
-    arguments = arguments[1:] if arguments[:1] == ["--"] else arguments  # -- ends options, and none precede the command
+    # -- ends options, and none precede the command
+    if arguments[:1] == ["--"]:
+        arguments = arguments[1:]
     with needs_torch(), _show_running(arguments), counted(arguments[0] if arguments else ""):
         try:
             if not _print_method_help(arguments):

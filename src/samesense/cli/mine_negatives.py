@@ -35,7 +35,9 @@ def mine_negatives(
     from samesense.inference.names import place_of
     from samesense.inference.tables import FORMATS, Table, write_tables
 
-    form = ".jsonl" if output == "-" else next((end for end in FORMATS if output.lower().endswith(end)), "")
+    form = ".jsonl"
+    if output != "-":
+        form = next((end for end in FORMATS if output.lower().endswith(end)), "")
     if form in ("", ".txt"):
         raise ConfigError(f"`output` is a table, .jsonl, .tsv, .csv or .parquet; received {output!r}.")
     models = [name for name in (options["model"], options["score"]) if name is not None]

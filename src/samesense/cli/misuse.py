@@ -86,7 +86,9 @@ def _missing(error: MissingArgumentError, command: str) -> str:
     name = error.argument.name
     if error.keyword:
         needs = "a value" if count < 2 else f"{count} values"
-        received = f"; received {len(error.tokens_so_far) % count}" if count > 1 else ""
+        received = ""
+        if count > 1:
+            received = f"; received {len(error.tokens_so_far) % count}"
         return f"{error.keyword} needs {needs} after it{received}."
     if name.startswith("-"):
         values = ["NAME"] * max(1, count)
@@ -114,7 +116,9 @@ def _unknown_flag(error: UnknownOptionError) -> str:
     ours = OTHER_FLAGS.get(flag, "")
     if ours.partition(" ")[0] in names:
         return f"Unknown option: {flag}. Here it is {ours}."
-    return f"Unknown option: {flag}." if f"Did you mean {flag}?" in str(error) else ""
+    if f"Did you mean {flag}?" not in str(error):
+        return ""
+    return f"Unknown option: {flag}."
 
 
 def _unknown_command(error: UnknownCommandError, command: str) -> str:
@@ -124,7 +128,9 @@ def _unknown_command(error: UnknownCommandError, command: str) -> str:
         ours = ours.removeprefix("index ")
     elif command != "samesense":
         ours = ""
-    return f'Unknown command "{name}". Here it is: {command} {ours}.' if ours else ""
+    if not ours:
+        return ""
+    return f'Unknown command "{name}". Here it is: {command} {ours}.'
 
 
 def _no_number(error: CoercionError) -> str:

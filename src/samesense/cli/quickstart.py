@@ -110,7 +110,9 @@ def _differing(start: tuple[Evidence, Calibration], trained: tuple[Evidence, Cal
 
 
 def _called(same: bool) -> str:
-    return "same" if same else "not the same"
+    if same:
+        return "same"
+    return "not the same"
 
 
 def _next_steps(output: Path) -> list[str]:

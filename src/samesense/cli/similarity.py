@@ -91,7 +91,9 @@ def _lowest_yes(threshold: Threshold | None, fitted: Calibration | None) -> floa
     """Return the lowest score that is a yes: the given threshold, or that of the calibration."""
     if not isinstance(threshold, str):
         return threshold
-    return None if fitted is None else fitted.threshold()
+    if fitted is None:
+        return None
+    return fitted.threshold()
 
 
 def _scores(model: Model, pairs: list[Pair], by: SimilarityBy) -> Scores:

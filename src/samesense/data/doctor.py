@@ -117,24 +117,24 @@ def _report_by_kind(
     """Return the report on a source whose kind is known; ``other_columns`` are the columns of the other sources."""
     columns = reading_options["columns"]
     if kind == "pairs":
-        pairs = (
-            source
-            if isinstance(source, PairData)
-            else read_pairs(source, limit_reported=limit_reported, **reading_options)
-        )
+        if not isinstance(source, PairData):
+            source = read_pairs(source, limit_reported=limit_reported, **reading_options)
         return examine(
-            pairs, against={name: pairs_in(other_source, other_columns) for name, other_source in against.items()}
+            source, against={name: pairs_in(other_source, other_columns) for name, other_source in against.items()}
         )
     if kind == "tuples":
         return _report_on_tuples(_read_tuples(source, limit_reported, reading_options), against, columns)
     if kind == "classes":
-        drop = {"drop_bad_rows": reading_options.get("drop_bad_rows", False), "limit_reported": limit_reported}
-        read = source if isinstance(source, LabelledSentences) else read_sentences(source, columns=columns, **drop)
-        return _report_on_classes(read, short_name(source), against, columns)
+        name = short_name(source)  # the name of the file, which the sentences do not keep
+        if not isinstance(source, LabelledSentences):
+            drop = {"drop_bad_rows": reading_options.get("drop_bad_rows", False), "limit_reported": limit_reported}
+            source = read_sentences(source, columns=columns, **drop)
+        return _report_on_classes(source, name, against, columns)
     if kind == "documents":
         return _report_on_documents(str(source), against)
-    texts = source if isinstance(source, Sentences) else read_unlabelled(source, columns=columns)
-    return _report_on_texts(texts, against, columns)
+    if not isinstance(source, Sentences):
+        source = read_unlabelled(source, columns=columns)
+    return _report_on_texts(source, against, columns)
 
 
 def _read_tuples(source: Source, limit_reported: int, reading_options: Mapping[str, Any]) -> TupleData:
@@ -262,7 +262,9 @@ def _build_report(
 
 
 def _repeated_warning(repeated: int, rows: int) -> list[str]:
-    return [f"{repeated} of {rows} texts repeat an earlier one"] if repeated > 0.2 * rows else []
+    if repeated > 0.2 * rows:
+        return [f"{repeated} of {rows} texts repeat an earlier one"]
+    return []
 
 
 def _count_shared(texts: Iterable[str], against: Mapping[str, Source], columns: str | None) -> dict[str, int]:

@@ -217,7 +217,9 @@ def _sentence_lists(value: Any) -> list[list[str]] | None:
         return None
     lists: list[Any] = [sentences.get("sentences") if isinstance(sentences, dict) else sentences for sentences in value]
     valid = all(isinstance(sentences, list) and all(isinstance(text, str) for text in sentences) for sentences in lists)
-    return lists if valid else None
+    if valid:
+        return lists
+    return None
 
 
 def holds_documents(source: str | Path) -> bool:

@@ -38,7 +38,9 @@ def conflict_lines(conflicts: list[Conflict], *, all_rows: bool) -> list[str]:
 
 def spread_over(length: int, count: int) -> list[int]:
     """Return at most ``count`` evenly spaced positions, so that sorted data are sampled from end to end."""
-    return [step * length // count for step in range(count)] if length > count else list(range(length))
+    if length > count:
+        return [step * length // count for step in range(count)]
+    return list(range(length))
 
 
 def drawn_from(length: int, count: int, seed: int) -> list[int]:

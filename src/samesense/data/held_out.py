@@ -102,7 +102,9 @@ def _to_hold_out(candidates: Sequence[int]) -> int:
     """Return how many of the candidates are held out; 0 if they are too few."""
     number = len(candidates)
     count = min(MOST, max(round(SHARE * number), min(ENOUGH, int(MOST_SHARE * number))))
-    return count if count >= FEWEST else 0
+    if count >= FEWEST:
+        return count
+    return 0
 
 
 def _too_few(number: int) -> str:

@@ -120,7 +120,9 @@ class DetectedKind:
     def line(self) -> str:
         """The kind as a line of text: what the source was read as, why, and what the default method does with it."""
         meaning = KIND_INFO[self.kind]
-        guess = "" if self.sure else f" (a guess: if it is wrong, give other `columns` than {self.columns})"
+        guess = ""
+        if not self.sure:
+            guess = f" (a guess: if it is wrong, give other `columns` than {self.columns})"
         return f"read as {meaning.what}, by {self.by}{guess}; method {meaning.method} {meaning.usage}"
 
 
@@ -208,18 +210,26 @@ def _form_of_table(lines: Sequence[str]) -> tuple[str, str] | None:
 def _kind_of_columns(rows: Sequence[Row], columns: str, source: str) -> DataKind:
     """Return the kind of the columns that the user names."""
     names = columns.split(",")
-    if len(names) not in (2, 3):
-        return "texts" if len(names) == 1 else "pairs"
+    if len(names) == 1:
+        return "texts"
+    if len(names) > 3:
+        return "pairs"
     try:
         last = named_column(names_in(rows), names[-1], source)
     except DataError:  # the reader reports the unknown column
-        return "classes" if len(names) == 2 else "pairs"
+        if len(names) == 2:
+            return "classes"
+        return "pairs"
     if any(holds_lists(rows, name) for name in names[1:]):
         return "tuples"
     texts = is_text_column(rows, last) and not has_repeated_values(rows, last)
     if len(names) == 2:
-        return "tuples" if texts else "classes"
-    return "tuples" if texts and plain(last) not in NEGATIVE_NAMES else "pairs"
+        if texts:
+            return "tuples"
+        return "classes"
+    if texts and plain(last) not in NEGATIVE_NAMES:
+        return "tuples"
+    return "pairs"
 
 
 def _detect_from_rows(rows: Sequence[Row], source: str) -> DetectedKind:
@@ -329,7 +339,9 @@ def _numbers_of(rows: Sequence[Row], column: str, *, different: bool = False) ->
 def _unknown_columns(rows: Sequence[Row], names: Sequence[str], source: str) -> DataError:
     """Return the error for columns of unknown meaning, with examples, which need a look at all columns."""
     three = example_of_three_columns(rows)
-    alternative = f"; or, if the third belongs to neither: `columns` {quoted(three)}" if three else ""
+    alternative = ""
+    if three:
+        alternative = f"; or, if the third belongs to neither: `columns` {quoted(three)}"
     try:
         resolve_columns(names, None, source, example=example_columns(rows))
     except DataError as error:
@@ -396,7 +408,10 @@ def _detect_text_column(
     unused = [name for name in texts if name != column]
     if column == single_column and not unused:
         return DetectedKind("texts", f"the column {column}")
-    beside = f"the column {column}, without {join_names(unused)}" if unused else f"the only column of texts, {column}"
+    if unused:
+        beside = f"the column {column}, without {join_names(unused)}"
+    else:
+        beside = f"the only column of texts, {column}"
     sure = len(names_in(rows)) == 1
     return DetectedKind("texts", beside, sure, None if sure else column)
 
@@ -433,7 +448,9 @@ def _layout_of_texts(rows: Sequence[Row], source: str) -> Layout | None:
     if layout is None or plain(layout.anchor) in ANCHOR_NAMES:
         return layout
     are_texts = (is_text_column(rows, name) or holds_lists(rows, name) for name in layout.names)
-    return layout if all(are_texts) else None
+    if all(are_texts):
+        return layout
+    return None
 
 
 def _has_several_per_side(layout: Layout | None) -> bool:

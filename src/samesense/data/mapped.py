@@ -79,7 +79,9 @@ def collect_texts(texts: Iterable[str], *, once: bool) -> Sequence[str]:
     if not is_mapped(collected):
         return list(dict.fromkeys(collected))
     rows = np.sort(np.unique(np.frombuffer(keys, np.int64), return_index=True)[1])
-    return collected if len(rows) == len(collected) else take_rows([collected], rows)[0]
+    if len(rows) == len(collected):
+        return collected
+    return take_rows([collected], rows)[0]
 
 
 def as_columns(rows: Iterable[Sequence[str]], names: Sequence[str]) -> list[Sequence[str]]:
@@ -107,7 +109,9 @@ def numbers(values: Iterable[Any], *, beside: Sequence[str], whole: bool = False
 
 def take_texts(texts: Sequence[str], rows: Iterable[int]) -> list[str]:
     """Return the texts of these rows, in the order given."""
-    return texts.at(np.fromiter(rows, np.int64)) if is_mapped(texts) else [texts[row] for row in rows]
+    if is_mapped(texts):
+        return texts.at(np.fromiter(rows, np.int64))
+    return [texts[row] for row in rows]
 
 
 def take_rows(columns: Sequence[Sequence[str]], rows: Iterable[int]) -> list[Sequence[str]]:

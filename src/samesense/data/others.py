@@ -45,7 +45,9 @@ def _columns_present(source: Source, columns: str | None) -> str | None:
     if columns is None:
         return None
     spelled = spelled_names(names_in(list(islice(load_rows(source), SNIFFED_ROWS))))
-    return columns if all(plain(name) in spelled for name in columns.split(",")) else None
+    if all(plain(name) in spelled for name in columns.split(",")):
+        return columns
+    return None
 
 
 def _has_lists(source: Source) -> bool:

@@ -117,7 +117,9 @@ def _as_text(field: pa.Field) -> pa.Field:
     import pyarrow as pa
 
     number = pa.types.is_integer(field.type) or pa.types.is_floating(field.type) or pa.types.is_boolean(field.type)
-    return pa.field(field.name, pa.string()) if number else field
+    if not number:
+        return field
+    return pa.field(field.name, pa.string())
 
 
 def table_of(rows: Sequence[Row], schema: pa.Schema) -> pa.Table:
@@ -125,7 +127,9 @@ def table_of(rows: Sequence[Row], schema: pa.Schema) -> pa.Table:
     import pyarrow as pa
 
     def cell(field: pa.Field, value: Any) -> Any:
-        return str(value) if field.type == pa.string() and value is not None else value
+        if field.type == pa.string() and value is not None:
+            return str(value)
+        return value
 
     columns = [[cell(field, cells.get(field.name)) for _, cells in rows] for field in schema]
     return pa.Table.from_arrays(
@@ -162,5 +166,7 @@ def read_texts_with_columns(
         texts += text_rows.texts
         rows += ((number, {name: cells.get(name) for name in names}) for number, cells in text_rows.rows)
         schemas.append(schema_of(text_rows.rows, names, source))
-    schema = join_schemas(schemas, f"{len(sources)} sources") if any(map(len, schemas)) else None
+    schema = None
+    if any(map(len, schemas)):
+        schema = join_schemas(schemas, f"{len(sources)} sources")
     return texts, None if schema is None else table_of(rows, schema)

@@ -91,8 +91,11 @@ def write_unit_vectors(
             block = list(texts[start:end])
             run = partial(encode, task=task)
             whole = len(block) == BLOCK_TEXTS
-            cached = None if task == "query" else unfinished  # the cache is keyed by text, without the task
-            unit = run(block) if cached is None else cached.rows(block, run, keep=whole)
+            # The cache is keyed by text alone, and a query may have another vector than the same text.
+            if unfinished is None or task == "query":
+                unit = run(block)
+            else:
+                unit = unfinished.rows(block, run, keep=whole)
             stream.write(unit.tobytes())
             dim = unit.shape[1]
             bar.update(start + len(block) - bar.n)  # the cached ones

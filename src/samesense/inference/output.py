@@ -91,7 +91,10 @@ def write_rows(encoded: Encoded, stream: IO[bytes], form: Format) -> None:
     if form == "npy":
         np.save(stream, encoded.rows)
     elif form == "jsonl":
-        records = encoded.columns.to_pylist() if encoded.columns is not None else [{}] * len(encoded.texts)
+        if encoded.columns is not None:
+            records = encoded.columns.to_pylist()
+        else:
+            records = [{}] * len(encoded.texts)
         for cells, text, row in zip(records, encoded.texts, encoded.rows, strict=True):
             line = {**cells, "text": text, "embedding": [float(f"{value:.9g}") for value in row]}
             stream.write(json_line(line).encode() + b"\n")

@@ -53,7 +53,9 @@ def format_of(output: str, source: str) -> str:
     ConfigError if it is none of :data:`FORMATS`.
     """
     if output == "-":
-        return ".tsv" if is_table(source) else ".txt"
+        if is_table(source):
+            return ".tsv"
+        return ".txt"
     suffix = Path(output).suffix.lower()
     if suffix not in FORMATS:
         raise ConfigError(f"An output ends in {', '.join(FORMATS)}; received {output!r}.")

@@ -171,7 +171,9 @@ class CoSENT(CosineLoss):
 
     def similarity(self, u: Tensor, v: Tensor) -> Tensor:
         """Return the cosines, or AnglE's similarities."""
-        return row_cosine(u, v) if self.settings["similarity"] == "cosine" else angle_scores(u, v)
+        if self.settings["similarity"] == "cosine":
+            return row_cosine(u, v)
+        return angle_scores(u, v)
 
     def loss(self, tensors: list[Tensor], labels: Tensor) -> Tensor:
         """Return :func:`samesense.losses.cosent` of the similarities."""

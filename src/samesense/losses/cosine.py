@@ -110,7 +110,9 @@ def propagate_not_finite(scores: Tensor, targets: Tensor) -> Tensor:
     A loss that only compares its targets would not become NaN by itself. On the CPU :func:`check_finite` has already
     refused such targets.
     """
-    return scores if scores.device.type == "cpu" else scores + (targets * 0).to(scores.dtype)
+    if scores.device.type == "cpu":
+        return scores
+    return scores + (targets * 0).to(scores.dtype)
 
 
 def check_number(name: str, value: float, *, above: float | None = None, least: float | None = None) -> None:
@@ -164,7 +166,9 @@ def unit(x: Tensor) -> Tensor:
 
 def widen(x: Tensor) -> Tensor:
     """Return ``x`` in float32, or as it is if it is float64."""
-    return x if x.dtype == torch.float64 else x.float()
+    if x.dtype == torch.float64:
+        return x
+    return x.float()
 
 
 def tempered(scores: Tensor, temperature: float, name: str = "temperature") -> Tensor:
@@ -178,7 +182,9 @@ def reduced(values: Tensor, reduction: Reduction) -> Tensor:
     if reduction not in ("mean", "sum"):
         raise ValueError(f"reduction must be 'mean' or 'sum'; received {reduction!r}.")
     # torch's own mean of an empty tensor is NaN, and one empty batch would end a run
-    return values.sum() / max(len(values), 1) if reduction == "mean" else values.sum()
+    if reduction == "mean":
+        return values.sum() / max(len(values), 1)
+    return values.sum()
 
 
 def rowwise(formula: Callable[..., Tensor], *matrices: Tensor, width: int | None = None) -> Tensor:

@@ -56,7 +56,9 @@ class CrossEncoderLoss(LossModule):
         if len(inputs) != 2:
             raise ValueError(f"{type(self).__name__} takes two text columns; received {len(inputs)}.")
         if labels is None or labels.numel() != len(inputs[0]):
-            received = "none" if labels is None else f"labels of shape {tuple(labels.shape)}"
+            received = "none"
+            if labels is not None:
+                received = f"labels of shape {tuple(labels.shape)}"
             raise ValueError(
                 f"{type(self).__name__} needs one label for each of {len(inputs[0])} pairs; received {received}."
             )

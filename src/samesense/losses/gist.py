@@ -83,14 +83,19 @@ def gist(
     check_number("guide_margin", guide_margin, least=0)
     if margin_strategy not in ("absolute", "relative"):
         raise ValueError(f"margin_strategy must be 'absolute' or 'relative'; received {margin_strategy!r}.")
-    columns = [anchors, positives] if negatives is None else [anchors, positives, negatives]
+    if negatives is None:
+        columns = [anchors, positives]
+    else:
+        columns = [anchors, positives, negatives]
     _check_guide(columns, guide)
     contrasts = {"contrast_anchors": contrast_anchors, "contrast_positives": contrast_positives}
     logits = tempered(_candidate_cosines(columns, **contrasts), temperature)
     with torch.no_grad():
         guided = _candidate_cosines(guide, **contrasts)
         positive_cosines = guided.diagonal()[:, None]
-        margins = guide_margin * positive_cosines.abs() if margin_strategy == "relative" else guide_margin
+        margins: Tensor | float = guide_margin
+        if margin_strategy == "relative":
+            margins = guide_margin * positive_cosines.abs()
         false_negatives = guided >= positive_cosines - margins - _SLACK
         false_negatives.fill_diagonal_(False)  # an anchor's own positive
     rivals = logits.masked_fill(false_negatives, -torch.inf)

@@ -85,7 +85,9 @@ def info_nce(
         own_negatives = torch.eye(n, dtype=logits.dtype, device=logits.device)
         logits = logits + F.pad(own_negative_weight * own_negatives, (n, 0))
     loss = reduced(_diagonal_cross_entropy(logits), "mean")
-    return (loss + reduced(_diagonal_cross_entropy(logits[:, :n].T), "mean")) / 2 if symmetric else loss
+    if not symmetric:
+        return loss
+    return (loss + reduced(_diagonal_cross_entropy(logits[:, :n].T), "mean")) / 2
 
 
 def info_nce_scores(scores: Tensor, *, temperature: float = 0.05, reduction: Reduction = "mean") -> Tensor:
@@ -165,7 +167,9 @@ class InfoNCE(EmbeddingLoss):
 
     def views(self, columns: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return a single column twice, so that dropout makes two views of it."""
-        return columns * 2 if len(columns) == 1 else columns
+        if len(columns) == 1:
+            return columns * 2
+        return columns
 
     def loss(self, tensors: list[Tensor], labels: Any) -> Tensor:
         """Return :func:`samesense.losses.info_nce`, without placeholder negatives."""

@@ -100,7 +100,10 @@ def has_rival(batch: Batch) -> bool:
     A single column is its own positive. Labels, if there are any, tell which hard negatives count.
     """
     positives = batch.texts[min(1, len(batch.texts) - 1)]
-    negatives = batch.texts[2:] if batch.labels is None else batch.texts[2:, batch.labels > 0]
+    if batch.labels is None:
+        negatives = batch.texts[2:]
+    else:
+        negatives = batch.texts[2:, batch.labels > 0]
     return bool(len(batch)) and len(np.unique(np.concatenate([positives, negatives.ravel()]))) > 1
 
 

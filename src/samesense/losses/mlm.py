@@ -87,7 +87,10 @@ class InfoNCEWithMLM(InfoNCE):
 
     def masked_lm_loss(self, columns: Sequence[dict[str, Any]]) -> Tensor:
         """Return the mean cross-entropy of the masked tokens of all columns and processes, a scalar; 0 for none."""
-        encoder = self.model.module if isinstance(self.model, DistributedDataParallel) else self.model
+        if isinstance(self.model, DistributedDataParallel):
+            encoder = self.model.module
+        else:
+            encoder = self.model
         trunk = cast(SentenceTransformer, encoder)[0]
         vectors = []
         targets = []

@@ -99,9 +99,15 @@ def rank_cse(  # noqa: PLR0913 - the paper's own settings
     }[rank]
     consistency_loss = js_consistency if consistency == "js" else minus_entropy
     diagonal = rank == "listmle" if include_diagonal is None else include_diagonal
-    contrast_term = info_nce_scores(scores, temperature=tau1, reduction=reduction) if contrast else None
-    consistency_term = consistency_loss(scores, temperature=tau1, reduction=reduction) if beta else None
-    rank_term = ranking(scores, teacher, include_diagonal=diagonal, reduction=reduction) if gamma else None
+    contrast_term = None
+    if contrast:
+        contrast_term = info_nce_scores(scores, temperature=tau1, reduction=reduction)
+    consistency_term = None
+    if beta:
+        consistency_term = consistency_loss(scores, temperature=tau1, reduction=reduction)
+    rank_term = None
+    if gamma:
+        rank_term = ranking(scores, teacher, include_diagonal=diagonal, reduction=reduction)
     weighted = zip((contrast, beta, gamma), (contrast_term, consistency_term, rank_term), strict=True)
     total = torch.stack([weight * term for weight, term in weighted if term is not None]).sum()
     return RankDistillation(total, contrast_term, consistency_term, rank_term)
@@ -230,7 +236,9 @@ class RankCSE(EmbeddingLoss):
 
     def views(self, columns: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return the column twice, so that dropout makes two views of it."""
-        return columns * 2 if self.two_views and len(columns) == 1 else columns
+        if self.two_views and len(columns) == 1:
+            return columns * 2
+        return columns
 
     def before_gather(self, embeddings: list[Tensor], labels: Tensor | None) -> tuple[list[Tensor], Tensor | None]:
         """Return the views, followed by the embeddings of each teacher.
@@ -242,7 +250,10 @@ class RankCSE(EmbeddingLoss):
     def loss(self, tensors: list[Tensor], labels: Any) -> Tensor:
         """Return the total of :func:`samesense.losses.rank_cse`."""
         count = len(tensors) - len(self.teachers)
-        views = tensors[:count] if self.head is None else [self.head(view) for view in tensors[:count]]
+        if self.head is None:
+            views = tensors[:count]
+        else:
+            views = [self.head(view) for view in tensors[:count]]
         return self.total(views, tensors[count:])
 
     def total(self, views: list[Tensor], teacher_vectors: list[Tensor]) -> Tensor:
@@ -250,7 +261,9 @@ class RankCSE(EmbeddingLoss):
 
         ``views`` are one or two tensors of embeddings ``(sentences, dim)``; ``teacher_vectors`` those of each teacher.
         """
-        teacher = teacher_scores(teacher_vectors, self.weights) if teacher_vectors else None
+        teacher = None
+        if teacher_vectors:
+            teacher = teacher_scores(teacher_vectors, self.weights)
         scores = cosine_matrix(views[0], views[-1])
         terms = rank_cse(scores, teacher, **self.settings)
         self._observe(terms, scores, teacher)

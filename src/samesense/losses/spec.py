@@ -93,7 +93,9 @@ class Losses:
         for setting in stated:
             if not self.belongs(setting, name, encoder):
                 owners = self.owners(setting)
-                needed = "encoder bi" if name in owners else f"loss {' or '.join(owners)}"
+                needed = "encoder bi"
+                if name not in owners:
+                    needed = f"loss {' or '.join(owners)}"
                 raise ConfigError(
                     f"{setting} belongs to {needed}, and this is loss {name} with encoder {encoder}. Leave it out, or "
                     f"choose {needed}."
@@ -123,7 +125,9 @@ class Losses:
     def fitting(self, kind: Kind, encoder: Encoder = "bi") -> str:
         """Return the names of the losses that fit a kind of labels, in words."""
         *most, last = [spec.name for spec in self.specs if kind in spec.kinds and spec.encoder == encoder]
-        return f"{', '.join(most)} and {last}" if most else last
+        if not most:
+            return last
+        return f"{', '.join(most)} and {last}"
 
     def add_settings(self, settings: type[Settings]) -> type[Settings]:
         """Return a subclass of ``settings`` with the names of the losses and the settings that are missing in it.

@@ -85,9 +85,10 @@ def margin_of(distance: str, margin: float | None) -> float:
     """Return the margin to use with ``distance``; ValueError if either is out of range."""
     if distance not in MARGINS:
         raise ValueError(f"distance must be 'cosine' or 'euclidean'; received {distance!r}.")
-    if margin is not None:
-        check_number("margin", margin, least=0)
-    return MARGINS[distance] if margin is None else margin
+    if margin is None:
+        return MARGINS[distance]
+    check_number("margin", margin, least=0)
+    return margin
 
 
 def _distances(u: Tensor, v: Tensor, distance: str) -> Tensor:

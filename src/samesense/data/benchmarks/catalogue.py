@@ -35,7 +35,9 @@ class Benchmark:
 
 def split_name(name: str, split: str) -> str:
     """Return the name of one split of a benchmark: ``"stsb.test"``, or ``"mr"`` if there are no splits."""
-    return f"{name}.{split}" if split else name
+    if not split:
+        return name
+    return f"{name}.{split}"
 
 
 def _sts(year: int, subsets: Mapping[str, int], note: str = "") -> Benchmark:

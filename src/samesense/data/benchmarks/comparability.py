@@ -28,7 +28,11 @@ def remarks(benchmark: Benchmark, split: str, data: Loaded) -> tuple[str, list[s
 
     The facts are the text variant, the number of rows, and how many rows were left out.
     """
-    texts = [*data.sentences1, *data.sentences2] if isinstance(data, PairData) else data.texts
+    texts: Sequence[str]
+    if isinstance(data, PairData):
+        texts = [*data.sentences1, *data.sentences2]
+    else:
+        texts = data.texts
     name = split_name(benchmark.name, split)
     published = benchmark.rows[split]
     facts = [f"{name}: {text_variant(texts)}, {len(data)} rows"]
@@ -37,7 +41,9 @@ def remarks(benchmark: Benchmark, split: str, data: Loaded) -> tuple[str, list[s
     facts += [f"{unlabelled} pairs without a score left out"] if unlabelled else []
     facts += [f"{data.dropped} malformed rows left out"] if data.dropped else []
     facts += [f"{empty} empty sentences kept"] if empty else []
-    differing = [] if len(data) == published else [f"{name} has {len(data)} rows instead of {published}"]
+    differing = []
+    if len(data) != published:
+        differing = [f"{name} has {len(data)} rows instead of {published}"]
     if isinstance(data, PairData) and data.subsets is not None and benchmark.subsets:
         differing += _differing_subsets(benchmark, Counter(data.subsets), name)
     return ", ".join(facts), differing

@@ -93,7 +93,9 @@ def known_split(source: str) -> tuple[Benchmark, str] | None:
             if sources == (source,):
                 return benchmark, split
     benchmark_split = split_of_file(source)
-    return None if benchmark_split is None else (benchmark_split.benchmark, benchmark_split.split)
+    if benchmark_split is None:
+        return None
+    return benchmark_split.benchmark, benchmark_split.split
 
 
 def _find_reader(folder: Path, benchmark: Benchmark, split: str) -> Load | None:
@@ -125,7 +127,9 @@ def tsv_split(folder: Path, benchmark: Benchmark, split: str) -> Load | None:
     ``score``, ``sentence1``, ``sentence2`` and perhaps ``subset``; sentences have ``label`` and ``sentence``.
     """
     file = next((folder / name for name in _names(benchmark, split) if is_split(folder / name, benchmark, split)), None)
-    return None if file is None else partial(read_known, str(file), benchmark)
+    if file is None:
+        return None
+    return partial(read_known, str(file), benchmark)
 
 
 def is_split(file: Path, benchmark: Benchmark, split: str) -> bool:

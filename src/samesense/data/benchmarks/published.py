@@ -86,7 +86,9 @@ def senteval_split(folder: Path, benchmark: Benchmark, split: str) -> Load | Non
 
 
 def _if_there(path: Path, read: Callable[[Path], Loaded]) -> Load | None:
-    return partial(read, path) if path.exists() else None
+    if not path.exists():
+        return None
+    return partial(read, path)
 
 
 def _semeval(folder: Path, *, benchmark: Benchmark) -> PairData:

@@ -135,7 +135,9 @@ def _class_text(cell: object) -> str:
     if not isinstance(cell, (str, int)):
         return ""
     text = str(cell).strip()
-    return "" if text in ("-", "-1") else text
+    if text in ("-", "-1"):
+        return ""
+    return text
 
 
 Loaded = PairData | LabelledSentences
@@ -190,7 +192,9 @@ def latin1_lines(path: Path) -> list[str]:
         text = path.read_bytes().decode("latin-1")
     except OSError as error:
         raise DataError(f"{path}: this must be a readable file: {error}. Download the set again.") from error
-    return text.removesuffix("\n").split("\n") if text else []
+    if not text:
+        return []
+    return text.removesuffix("\n").split("\n")
 
 
 def lines_of(path: Path) -> Iterator[tuple[int, str]]:

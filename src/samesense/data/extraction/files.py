@@ -97,7 +97,9 @@ class DocumentFiles:
             skipped.append(f"{self.hidden} hidden")
         if self.links:
             skipped.append(f"{self.links} links to folders")
-        documents = "1 document" if len(self.files) == 1 else f"{len(self.files):,} documents"
+        documents = f"{len(self.files):,} documents"
+        if len(self.files) == 1:
+            documents = "1 document"
         return documents + (f"; not read: {', '.join(skipped)}" if skipped else "")
 
 

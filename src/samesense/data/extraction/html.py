@@ -50,7 +50,9 @@ def read_html(path: Path, name: str) -> ExtractedText:
 def html_blocks(content: str, name: str = "HTML") -> list[Block]:
     """Return the blocks of a piece of HTML."""
     root = _parse(content, name)
-    return [] if root is None else _Blocks().of(root)
+    if root is None:
+        return []
+    return _Blocks().of(root)
 
 
 def decode_html(content: bytes, name: str) -> str:

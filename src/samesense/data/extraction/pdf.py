@@ -36,7 +36,9 @@ def read_pdf(path: Path, name: str) -> ExtractedText:
             f"{name}: none of {count} pages holds text; are they scanned? Add a layer of text first, as ocrmypdf does."
         )
     pages = ", ".join(map(str, empty[:5])) + (" and others" if len(empty) > 5 else "")
-    remark = f"{len(empty)} of {count} pages hold no text ({pages}); are they scanned?" if empty else ""
+    remark = ""
+    if empty:
+        remark = f"{len(empty)} of {count} pages hold no text ({pages}); are they scanned?"
     return extracted(blocks, name, title=title, remark=remark)
 
 
@@ -81,7 +83,9 @@ def _pages(reader: Any, name: str) -> tuple[list[Block], list[int]]:
 def _title(reader: Any) -> str:
     metadata = reader.metadata
     title = metadata.title if metadata is not None else ""
-    return title if isinstance(title, str) else ""
+    if isinstance(title, str):
+        return title
+    return ""
 
 
 @contextmanager

@@ -87,7 +87,9 @@ class ScoreClasses:
         """The number of classes, how they were made, and the number of pairs of each, as a line of text."""
         sizes = ", ".join(f"{name}: {count:,}" for name, count in zip(self.names, self.counts, strict=True))
         line = f"{len(self.names)} classes, {self.description} (pairs of {sizes})"
-        return f"{line}; empty and left out: {', '.join(self.empty)}" if self.empty else line
+        if not self.empty:
+            return line
+        return f"{line}; empty and left out: {', '.join(self.empty)}"
 
 
 def classify_scores(data: PairData, bins: int | tuple[float, ...] | None) -> ScoreClasses:
@@ -118,7 +120,9 @@ def classify_scores(data: PairData, bins: int | tuple[float, ...] | None) -> Sco
             f"{len(outside):,} of {len(labels):,} lie outside, the first {number_text(labels[first])}{row}. "
             "Give edges that hold all scores."
         )
-    width = "in bins of equal width" if isinstance(bins, int) else "in bins by their edges"
+    width = "in bins by their edges"
+    if isinstance(bins, int):
+        width = "in bins of equal width"
     # The upper end of the scale belongs to the last bin.
     positions = np.minimum(np.searchsorted(edges, labels, side="right") - 1, len(edges) - 2)
     names = [f"{number_text(low)} to {number_text(high)}" for low, high in pairwise(edges)]

@@ -79,7 +79,9 @@ class PairData(ShownRows):
 
     def label_name(self, label: float) -> str:
         """Return a label as text: the name of an NLI class, else the number."""
-        return label_name(label, self.zero_class) if self.kind == "nli" else number_text(label)
+        if self.kind == "nli":
+            return label_name(label, self.zero_class)
+        return number_text(label)
 
     def known_scale(self, fix: str) -> Scale:
         """Return the lowest and highest value of the scale.
@@ -102,7 +104,9 @@ class PairData(ShownRows):
         return rows_hash(rows, json.dumps([self.kind, self.subsets is not None]).encode())
 
     def __str__(self) -> str:
-        scale = "" if self.scale is None else f", labels {number_text(self.scale[0])} to {number_text(self.scale[1])}"
+        scale = ""
+        if self.scale is not None:
+            scale = f", labels {number_text(self.scale[0])} to {number_text(self.scale[1])}"
         kind = "inference" if self.kind == "nli" else self.kind
         return "\n".join([f"{self.name}: {len(self):,} {kind} pairs{scale}", self.table(rows=3)])
 

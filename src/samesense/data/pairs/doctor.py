@@ -135,7 +135,9 @@ def texts_line(report: Mapping[str, Any]) -> str:
 
 def sentence_length(text: str) -> int:
     """Count the words of a sentence, or its characters in a script without spaces between words."""
-    return len("".join(text.split())) if _CJK.search(text) else len(text.split())
+    if _CJK.search(text):
+        return len("".join(text.split()))
+    return len(text.split())
 
 
 def _label_counts(counts: Mapping[float, int], data: PairData) -> dict[str, int] | None:
@@ -227,7 +229,9 @@ _EMPTY = ("nan", "none", "null", "n/a", "#n/a")
 
 
 def _pairs(count: int) -> str:
-    return "1 pair is" if count == 1 else f"{count} pairs are"
+    if count == 1:
+        return "1 pair is"
+    return f"{count} pairs are"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -68,7 +68,9 @@ def pair_key(first: str, second: str) -> Pair:
     """Return a pair normalized for comparison: in lower case and sorted."""
     folded1 = first.casefold()
     folded2 = second.casefold()
-    return (folded1, folded2) if folded1 <= folded2 else (folded2, folded1)
+    if folded1 <= folded2:
+        return folded1, folded2
+    return folded2, folded1
 
 
 class _DropPunctuation(dict[int, int | None]):
@@ -89,7 +91,9 @@ def plain_pair(first: str, second: str) -> Pair:
     """
     plain1 = plain_text(first)
     plain2 = plain_text(second)
-    return (plain1, plain2) if plain1 <= plain2 else (plain2, plain1)
+    if plain1 <= plain2:
+        return plain1, plain2
+    return plain2, plain1
 
 
 def plain_text(text: str) -> str:

@@ -31,7 +31,9 @@ Flags = npt.NDArray[np.bool_]
 def group_pairs(first: Sequence[str], second: Sequence[str], apart: Apart) -> Groups:
     """Return the group of each pair; the pairs of a group must stay together."""
     keys = plain_keys(first), plain_keys(second)
-    return components(*keys) if apart == "sentences" else group_equal(pair_keys(*keys))
+    if apart == "sentences":
+        return components(*keys)
+    return group_equal(pair_keys(*keys))
 
 
 def choose_held_out(

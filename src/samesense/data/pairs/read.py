@@ -118,7 +118,9 @@ class _RowReader:
                 yield first, partner, *ends
 
     def _label(self, cells: Mapping[str, object]) -> object:
-        cell = cells.get(self.columns.label) if self.columns.label is not None else None
+        cell = None
+        if self.columns.label is not None:
+            cell = cells.get(self.columns.label)
         if not isinstance(cell, str) or len(self._label_strings) > BLOCK:
             return cell
         return self._label_strings.setdefault(cell, cell)

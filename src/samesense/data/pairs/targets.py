@@ -141,7 +141,9 @@ def positive_pairs(data: PairData, *, positive_above: float | None = None, hard_
     description = "entailment pairs" if data.kind == "nli" else "positive pairs"
     if data.kind == "scored":
         description += f" (labels above {number_text(threshold)})"
-    with_negative = f", {formed.negatives} of them with a hard negative" if formed.negatives else ""
+    with_negative = ""
+    if formed.negatives:
+        with_negative = f", {formed.negatives} of them with a hard negative"
     summary = f"{len(formed)} {description}{with_negative}; {_unused(formed, len(data))}"
     return Targets(formed.columns, summary, {"some_negatives": True} if "label" in formed.columns else {})
 
@@ -149,8 +151,12 @@ def positive_pairs(data: PairData, *, positive_above: float | None = None, hard_
 def positive_cut(data: PairData, above: float | None = None) -> float:
     """Return the value above which a label is positive: for scores ``above``, or by default their :func:`midpoint`."""
     if data.kind == "scored":
-        return midpoint(data) if above is None else above
-    return 1.5 if data.kind == "nli" else 0.5
+        if above is not None:
+            return above
+        return midpoint(data)
+    if data.kind == "nli":
+        return 1.5
+    return 0.5
 
 
 def _unused(formed: Formed, pairs: int) -> str:
@@ -158,12 +164,16 @@ def _unused(formed: Formed, pairs: int) -> str:
 
 
 def _pairs(data: PairData, labels: Iterable[float], summary: str, *, whole: bool = False) -> Targets:
-    label_column = labels if labels is data.labels else numbers(labels, beside=data.sentences1, whole=whole)
+    label_column = labels
+    if labels is not data.labels:
+        label_column = numbers(labels, beside=data.sentences1, whole=whole)
     return Targets({"sentence1": data.sentences1, "sentence2": data.sentences2, "label": label_column}, summary)
 
 
 def _cut_error(data: PairData, threshold: float, count: int) -> DataError:
-    fix = "Give another positive_above, or take cosent" if data.kind == "scored" else "Take cosent"
+    fix = "Take cosent"
+    if data.kind == "scored":
+        fix = "Give another positive_above, or take cosent"
     return DataError(
         f"{data.source}: {count} of {len(data)} pairs are positive (labels above {number_text(threshold)}), so that "
         f"the loss has nothing to tell apart. {fix}."

@@ -110,7 +110,9 @@ def _mark(name: str) -> int:
     encoding = current_options().encoding
     with open_decompressed(name) as stream:
         content = stream if encoding is None else in_utf8(stream, encoding, name)
-        return len(MARK) if content.read(len(MARK)) == MARK else 0
+        if content.read(len(MARK)) != MARK:
+            return 0
+        return len(MARK)
 
 
 class _Lines:

@@ -284,7 +284,9 @@ class _Column:
             self.end += len(self._array)
         shares_texts = _is_textual(self._array.type)  # equal texts of a dictionary column share one object
         decode_all = shares_texts or most_bytes(self._array) <= BLOCK_BYTES
-        self.values = decoded(self._array, self._location(self.start)) if decode_all else None
+        self.values = None
+        if decode_all:
+            self.values = decoded(self._array, self._location(self.start))
 
 
 def arrow_rows(

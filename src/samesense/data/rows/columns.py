@@ -249,7 +249,9 @@ def resolve_columns(
     if pair is None:
         raise _missing_columns_error(names, source, "two text columns", example)
     # NLI data may also have a score; the class takes precedence there.
-    order = (*CLASS_NAMES, *LABEL_NAMES) if pair == ("premise", "hypothesis") else LABEL_NAMES
+    order: Sequence[str] = LABEL_NAMES
+    if pair == ("premise", "hypothesis"):
+        order = (*CLASS_NAMES, *LABEL_NAMES)
     label = first_of(order, spelled)
     negative = first_of(NEGATIVE_NAMES, spelled) if pair in POSITIVE_PAIRS else None
     if label is not None and negative is not None and labelled:
@@ -356,7 +358,9 @@ def _suggestion(example: str) -> str:
 def _missing_columns_error(names: Sequence[str], source: str, what: str, example: str) -> DataError:
     message = f"{source}: {what} could not be found. Its columns: {listed(names)}."
     if example:
-        what = "two texts and the label" if example.count(",") == 2 else "two texts that belong together"
+        what = "two texts that belong together"
+        if example.count(",") == 2:
+            what = "two texts and the label"
         return DataError(f"{message} Name {what}: `columns` {quoted(example)}")
     pairs = ", ".join("/".join(pair) for pair in TEXT_PAIRS)
     return DataError(
@@ -368,7 +372,9 @@ def _missing_columns_error(names: Sequence[str], source: str, what: str, example
 
 def quoted(columns: str) -> str:
     """Return column names, comma-separated, quoted for a shell if needed."""
-    return f'"{columns}"' if re.search(r"[^\w,.-]", columns) else columns
+    if not re.search(r"[^\w,.-]", columns):
+        return columns
+    return f'"{columns}"'
 
 
 def _unlabelled_error(names: Sequence[str], source: str) -> DataError:
@@ -387,7 +393,9 @@ def listed(names: Sequence[str], limit: int = MOST_LISTED) -> str:
     """
     shortened = [name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}..." for name in names[:limit]]
     ending = f" and {len(names) - limit:,} more" if len(names) > limit else ""
-    return ", ".join(shortened) + ending if names else "none"
+    if not names:
+        return "none"
+    return ", ".join(shortened) + ending
 
 
 def join_names(names: Sequence[str]) -> str:
@@ -395,7 +403,9 @@ def join_names(names: Sequence[str]) -> str:
     if len(names) > MOST_NAMED:
         return listed(names, MOST_NAMED)
     *most, last = names
-    return f"{', '.join(most)} and {last}" if most else last
+    if not most:
+        return last
+    return f"{', '.join(most)} and {last}"
 
 
 def check_columns(columns: object, name: str = "columns") -> None:
@@ -409,7 +419,9 @@ def check_columns(columns: object, name: str = "columns") -> None:
 
 def named_column(names: Sequence[str], columns: str, source: str) -> str:
     """Return the column that ``columns`` names, in the source's spelling; DataError if the source lacks it."""
-    column = columns if columns in names else first_of((plain(columns),), spelled_names(names))
+    if columns in names:
+        return columns
+    column = first_of((plain(columns),), spelled_names(names))
     if column is not None:
         return column
     if "," in columns:
@@ -536,7 +548,9 @@ def character_problem(text: str) -> str:
     """Return a message if a text has an invalid character, which JSON escapes can express; an empty string if not."""
     if "\0" in text:
         return "the text holds NUL, which is no character"
-    return "the text holds half of a surrogate pair, which is no character" if holds_half_character(text) else ""
+    if holds_half_character(text):
+        return "the text holds half of a surrogate pair, which is no character"
+    return ""
 
 
 def holds_half_character(text: str) -> bool:

@@ -209,7 +209,9 @@ def _rules_of(suffix: str, header: str, delimiter: str, options: TableOptions) -
         return options.quoting
     if suffix == ".csv" or delimiter != "\t":
         return "csv"
-    return "csv" if options.header != "no" and _is_quoted_header(header) else "tsv"
+    if options.header != "no" and _is_quoted_header(header):
+        return "csv"
+    return "tsv"
 
 
 def _is_quoted_header(header: str) -> bool:
@@ -224,8 +226,12 @@ def _is_quoted_header(header: str) -> bool:
 
 def _declared_mark(first: Sequence[Line]) -> str:
     """Return the delimiter that the first line declares, as Excel's ``sep=;`` does; ``""`` for none."""
-    declaration = _DECLARED_MARK.fullmatch(first[0][1].strip().strip('"')) if first else None
-    return "" if declaration is None else declaration[1]
+    declaration = None
+    if first:
+        declaration = _DECLARED_MARK.fullmatch(first[0][1].strip().strip('"'))
+    if declaration is None:
+        return ""
+    return declaration[1]
 
 
 def _peek(lines: Iterable[Line]) -> tuple[list[Line], Iterator[Line]]:
@@ -328,7 +334,9 @@ def _column_names(path: str, top: Record, header: str | bool | None) -> list[str
 def _names_without_header(cells: list[str]) -> tuple[str, ...]:
     if is_headerless(cells):
         return tuple(HEADERLESS)
-    return ("text",) if len(cells) == 1 else tuple(f"column{number}" for number in range(1, len(cells) + 1))
+    if len(cells) == 1:
+        return ("text",)
+    return tuple(f"column{number}" for number in range(1, len(cells) + 1))
 
 
 def _named_rows(
@@ -364,7 +372,9 @@ def _field_count_fix(form: Form, suffix: str, *, too_many: bool) -> str:
 
 def _without_empty_end(header: list[str]) -> list[str]:
     non_empty = [index for index, name in enumerate(header) if name.strip()]
-    return header[: non_empty[-1] + 1] if non_empty else header
+    if not non_empty:
+        return header
+    return header[: non_empty[-1] + 1]
 
 
 def is_headerless(cells: list[str]) -> bool:
@@ -437,7 +447,9 @@ class _Lines(Iterator[Line]):
         self.warned = warned
 
     def __next__(self) -> Line:
-        return self._back.pop() if self._back else next(self._lines)
+        if self._back:
+            return self._back.pop()
+        return next(self._lines)
 
     def put_back(self, lines: list[Line]) -> None:
         """Put these lines back, so that they come next."""

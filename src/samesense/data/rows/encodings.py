@@ -89,7 +89,9 @@ def wide_encoding(sample: bytes) -> str:
     # NULs at even and odd positions alike are binary data and not UTF-16.
     if max(even, odd) < 2 or min(even, odd) > max(even, odd) / 8:
         return ""
-    return "utf_16_le" if odd > even else "utf_16_be"
+    if odd > even:
+        return "utf_16_le"
+    return "utf_16_be"
 
 
 def _narrow_encoding(sample: bytes) -> str:
@@ -100,7 +102,9 @@ def _narrow_encoding(sample: bytes) -> str:
     from charset_normalizer import from_bytes
 
     best = from_bytes(_whole_lines(sample)).best()
-    return natural[0] if best is not None and best.encoding in _FAMILIES[natural[0]] else ""
+    if best is not None and best.encoding in _FAMILIES[natural[0]]:
+        return natural[0]
+    return ""
 
 
 def _whole_lines(sample: bytes) -> bytes:

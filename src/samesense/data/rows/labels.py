@@ -237,13 +237,17 @@ def to_number(value: object) -> float | None:
         # An integer can be too large for a float.
         except OverflowError:
             return None
-        return number if math.isfinite(number) else None
+        if math.isfinite(number):
+            return number
+        return None
     if not isinstance(value, str):
         return None
     text = value.strip()
     if _NUMBER.fullmatch(text):
         number = float(text)
-        return number if math.isfinite(number) else None
+        if math.isfinite(number):
+            return number
+        return None
     return WORDS.get(word_of(text))
 
 
@@ -556,7 +560,9 @@ def _range_problems(values: Sequence[float | None], scale: Scale, *, inferred: b
         position: value for position, value in enumerate(values) if value is not None and not low <= value <= high
     }
     # For an inferred scale, the message says how many labels are on it.
-    percentage = percent_text(count - len(outside), count) if inferred and count else ""
+    percentage = ""
+    if inferred and count:
+        percentage = percent_text(count - len(outside), count)
     return {position: _range_problem(value, scale, percentage) for position, value in outside.items()}
 
 
@@ -613,7 +619,9 @@ def infer_scale(numbers: Sequence[float]) -> Scale | None:
             # Ratings must reach both ends of a known range; a single value says nothing about the ends.
             ends = math.floor(min(in_range)), math.ceil(max(in_range))
             fits = high <= 1 or ends in ((low, high), (1, 5)) or len(set(in_range)) == 1
-            return (low, high) if fits else ends
+            if not fits:
+                return ends
+            return low, high
     return None
 
 

@@ -68,7 +68,9 @@ def list_in(cell: object) -> list[Any] | None:
         raise ListCellError(f"{shown(cell)} is a set, whose texts have no order")
     if isinstance(value, tuple) and not all(isinstance(item, str) for item in value):
         return None  # a text may have numbers in brackets
-    return list(value) if isinstance(value, list | tuple) else None
+    if not isinstance(value, list | tuple):
+        return None
+    return list(value)
 
 
 def texts_in(cell: object) -> list[object]:
@@ -80,7 +82,9 @@ def texts_in(cell: object) -> list[object]:
     if values is None and isinstance(cell, str) and _is_object(cell):
         raise ListCellError(f"{shown(cell)} is an object, and no text")
     if values is None:
-        return [] if cell is None or cell == "" else [cell]
+        if cell is None or cell == "":
+            return []
+        return [cell]
     if isinstance(cell, str) and not all(isinstance(value, str) for value in values):
         raise ListCellError(f"{shown(cell)} is a list that holds something else than texts")
     return values
@@ -132,7 +136,9 @@ def _check_tokens(cell: str) -> None:
     while position < len(cell):
         token = _TOKEN.match(cell, position)
         if token is None:
-            reason = " (it is cut short by ...)" if cell.startswith("...", position) else ""
+            reason = ""
+            if cell.startswith("...", position):
+                reason = " (it is cut short by ...)"
             raise ListCellError(f"{shown(cell)} begins like a list and is none{reason}")
         kind = str(token.lastgroup)
         if kind == "string" == previous:

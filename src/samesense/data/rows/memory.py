@@ -52,11 +52,15 @@ def as_rows(source: Any) -> Any:
         lists = [column for column in columns if column is not None]
         # Not all values are columns; a dictionary with one split stands for that split.
         if len(lists) < len(values):
-            return values[0] if len(values) == 1 else source
+            if len(values) == 1:
+                return values[0]
+            return source
         _refuse_unequal(dict(zip(map(str, source), map(len, lists), strict=True)))
         return Rows(dict(zip(source, row, strict=True)) for row in zip(*lists, strict=True))
     column = None if isinstance(source, list | tuple | Rows) else _as_list(source)
-    return source if column is None else Rows(column)
+    if column is None:
+        return source
+    return Rows(column)
 
 
 def _as_list(column: Any) -> list[Any] | None:
@@ -73,7 +77,9 @@ def _as_list(column: Any) -> list[Any] | None:
         return None
     listed = next((getattr(column, name) for name in ("tolist", "to_list", "to_pylist") if hasattr(column, name)), None)
     cells = None if listed is None else listed()
-    return cells if isinstance(cells, list) else None
+    if isinstance(cells, list):
+        return cells
+    return None
 
 
 def _refuse_unequal(lengths: Mapping[str, int]) -> None:
@@ -103,11 +109,12 @@ def memory_rows(source: Any) -> Iterator[tuple[int, Mapping[str, object]]]:
             f"{', '.join(map(str, islice(source, 5)))}. Give one split, or a data frame."
         )
     table = _as_table(source)
-    # The index of a pandas frame is not data.
-    table = None if table is None else table.drop_columns([name for name in table.column_names if is_index(name)])
-    if table is not None and _without_names(table.column_names):
-        return _plain_rows(tuple(record.values()) for batch in table.to_batches(BATCH) for record in batch.to_pylist())
     if table is not None:
+        # The index of a pandas frame is not data.
+        table = table.drop_columns([name for name in table.column_names if is_index(name)])
+        if _without_names(table.column_names):
+            records = (record for batch in table.to_batches(BATCH) for record in batch.to_pylist())
+            return _plain_rows(tuple(record.values()) for record in records)
         batches = (table.slice(start, BATCH) for start in range(0, table.num_rows, BATCH))
         return arrow_rows(batches, name_in_memory(source))
     if isinstance(source, Iterable) and not isinstance(source, bytes):
@@ -140,7 +147,9 @@ def _named(value: Any, names: list[str]) -> object:
     if value is None:
         return None
     # The hub uses -1 for a hidden or missing label.
-    return names[value] if 0 <= value < len(names) else UNLABELLED
+    if 0 <= value < len(names):
+        return names[value]
+    return UNLABELLED
 
 
 def _as_table(source: Any) -> Any:
@@ -197,8 +206,12 @@ def is_example(row: Any) -> bool:
 def _cells_of(row: Any) -> Any:
     """Return the cells of an array or of a sentence-transformers ``InputExample``; other rows unchanged."""
     if is_example(row):
-        return (*row.texts, row.label) if len(row.texts) == 2 else tuple(row.texts)
-    return row.tolist() if hasattr(row, "tolist") and not isinstance(row, str) else row
+        if len(row.texts) == 2:
+            return (*row.texts, row.label)
+        return tuple(row.texts)
+    if hasattr(row, "tolist") and not isinstance(row, str):
+        return row.tolist()
+    return row
 
 
 def _names_of(thirds: Sequence[Any]) -> tuple[str, ...]:
@@ -212,7 +225,9 @@ def _form_of(third: Any) -> tuple[str, ...]:
         return _SCORED
     if are_quantities([third]):  # the label parser reads them, or refuses their unit
         return _SCORED
-    return _NLI if third.strip() == UNLABELLED or word_of(third) in NLI_VALUES else _TRIPLET
+    if third.strip() == UNLABELLED or word_of(third) in NLI_VALUES:
+        return _NLI
+    return _TRIPLET
 
 
 def _is_number(text: str) -> bool:

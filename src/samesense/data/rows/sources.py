@@ -69,7 +69,9 @@ def names_among(sources: Source) -> list[str]:
 def short_name(source: Source) -> str:
     """Return a short name for display: the file name of a file, else :func:`name_of`."""
     is_file = not in_memory(source) and (split_suffix(str(source))[0] or leads_to(source, Path.is_file))
-    return Path(source).name if is_file else name_of(source)
+    if is_file:
+        return Path(source).name
+    return name_of(source)
 
 
 def numbered(names: Sequence[str]) -> list[str]:
@@ -127,10 +129,14 @@ def as_sources(sources: Source) -> list[Source]:
     if isinstance(sources, Rows) or not isinstance(sources, list | tuple) or not sources:
         return [sources]
     if all(isinstance(source, str | Path) for source in sources):
-        return list(sources) if any(map(_looks_like_name, sources)) else [Rows(sources)]
+        if any(map(_looks_like_name, sources)):
+            return list(sources)
+        return [Rows(sources)]
     first = sources[0]
     is_row = (isinstance(first, Mapping | list | tuple) and not isinstance(first, Rows)) or is_example(first)
-    return [Rows(sources)] if is_row else list(sources)
+    if is_row:
+        return [Rows(sources)]
+    return list(sources)
 
 
 def _looks_like_name(source: str | Path) -> bool:
@@ -162,7 +168,9 @@ def refuse_columns(source: str, **options: str | None) -> None:
 
 def rereadable(source: Source) -> Source:
     """Return a source that can be read twice: the rows of an iterator are collected into a list."""
-    return Rows(source) if isinstance(source, Iterator) else source
+    if isinstance(source, Iterator):
+        return Rows(source)
+    return source
 
 
 def load_rows(source: Source) -> Iterator[Row]:
@@ -219,7 +227,9 @@ def leads_to(source: str | Path, check: Callable[[Path], bool]) -> bool:
     """Return the result of ``Path.exists``, ``is_file`` or ``is_dir``; false for a text too long to be a path."""
     try:
         path = Path(source).expanduser()
-        return is_readable(path) if check is Path.is_file else check(path)
+        if check is Path.is_file:
+            return is_readable(path)
+        return check(path)
     except (OSError, RuntimeError):  # pathlib raises for a name that is too long, and for the home of an unknown user
         return False
 
@@ -257,7 +267,9 @@ def read_rows(source: str | Path) -> Iterator[Row]:
 
 def is_there(source: str | Path) -> bool:
     """Return whether there is a file, or an object of a store, of this name."""
-    return is_file(source) if is_url(source) else leads_to(source, Path.is_file)
+    if is_url(source):
+        return is_file(source)
+    return leads_to(source, Path.is_file)
 
 
 def rows_of_lines(suffix: str, path: str | Path, lines: Iterable[Line]) -> Iterator[Row]:
@@ -290,7 +302,9 @@ def missing_file(source: str) -> DataError:
 
 def row_names(cells: Mapping[str, object]) -> tuple[str, ...]:
     """Return the names of a row's columns; the rows of a block of a columnar table share this object."""
-    return cells.names if isinstance(cells, Cells) else tuple(cells)
+    if isinstance(cells, Cells):
+        return cells.names
+    return tuple(cells)
 
 
 def names_in(rows: Iterable[Row]) -> list[str]:
@@ -310,7 +324,9 @@ def _folder_and_split(text: str) -> tuple[Path | None, str | None]:
         return Path(text).expanduser(), None
     name, colon, split = text.rpartition(":")
     is_split = colon and name and split and leads_to(name, Path.is_dir)
-    return (Path(name).expanduser(), split) if is_split else (None, None)
+    if is_split:
+        return Path(name).expanduser(), split
+    return None, None
 
 
 def _looks_like_path(text: str) -> bool:
@@ -363,4 +379,6 @@ def _from_hub(name: str, config: str | None, split: str, source: str) -> Any:
 
 def _one_line(error: Exception) -> str:
     text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text[:200]}" if text else type(error).__name__
+    if text:
+        return f"{type(error).__name__}: {text[:200]}"
+    return type(error).__name__

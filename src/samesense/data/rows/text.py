@@ -148,7 +148,9 @@ def _encoding(name: str) -> str | None:
         raise ConfigError(
             f"`encoding` is the name of an encoding of text, such as cp1252, gb18030 or shift_jis; received {name!r}."
         )
-    return None if codec.name in ("utf-8", "utf-8-sig") else codec.name
+    if codec.name in ("utf-8", "utf-8-sig"):
+        return None
+    return codec.name
 
 
 _BY_THE_RULES = TableOptions()
@@ -191,7 +193,9 @@ def _warn_of_unused(options: TableOptions, applied: frozenset[str]) -> None:
     unused = [name for name in OPTIONS if getattr(options, name) is not None and name not in applied]
     if unused:
         names = " and ".join(f"`{name}`" for name in unused)
-        kind = "of text" if unused == ["encoding"] else "a table of text, such as .csv and .tsv"
+        kind = "a table of text, such as .csv and .tsv"
+        if unused == ["encoding"]:
+            kind = "of text"
         logger.warning(f"{names} had no effect: no file that was read is {kind}.")
 
 
@@ -286,7 +290,9 @@ def _decompress(file: IO[bytes], packing: str, name: str | Path) -> Any:
         import lzma
 
         return lzma.open(file)
-    return _only_member(file, name) if packing == ".zip" else file
+    if packing == ".zip":
+        return _only_member(file, name)
+    return file
 
 
 def _only_member(file: IO[bytes], name: str | Path) -> IO[bytes]:
@@ -331,7 +337,9 @@ def read_lines(path: str | Path, *, bounded: bool = True, carriage_returns: bool
             for number, line in numbered_lines(stream, str(path), bounded=bounded, carriage_returns=carriage_returns):
                 yield number, line
     except read_errors(packing) as error:
-        kind = f"{PACKERS[packing].name} file that can be read to its end" if packing else "readable file"
+        kind = "readable file"
+        if packing:
+            kind = f"{PACKERS[packing].name} file that can be read to its end"
         raise DataError(
             f"{path}: this must be a {kind}; after {number} lines: {error}. "
             + (
@@ -404,7 +412,9 @@ def _has_inner_return(line: str) -> bool:
 def _recode(stream: IO[bytes] | BufferedIOBase, source: str) -> IO[bytes] | BufferedIOBase:
     """Return the stream recoded to UTF-8 from the encoding in the options, if there is one."""
     encoding = current_options("encoding").encoding
-    return stream if encoding is None else in_utf8(stream, encoding, source)
+    if encoding is None:
+        return stream
+    return in_utf8(stream, encoding, source)
 
 
 def without_blank_end(lines: Iterable[Line]) -> Iterator[Line]:
@@ -445,7 +455,9 @@ def _is_workbook(source: str, start: bytes) -> bool:
 
 def _encoding_error(encoding: str, source: str, location: str, reason: str) -> DataError:
     """Build the error for text that is not UTF-8; ``encoding`` is the detected encoding, ``""`` if it is uncertain."""
-    excel = ' (in Excel, save as "CSV UTF-8")' if Path(source).suffix.lower() == ".csv" else ""
+    excel = ""
+    if Path(source).suffix.lower() == ".csv":
+        excel = ' (in Excel, save as "CSV UTF-8")'
     if not encoding:
         return DataError(
             f"{location}: text must be UTF-8; {reason}. The bytes do not prove in which encoding it is: name the one "
@@ -504,4 +516,6 @@ def _replace_non_finite(value: Any) -> Any:
         return {name: _replace_non_finite(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
         return [_replace_non_finite(item) for item in value]
-    return None if isinstance(value, float) and not isfinite(value) else value
+    if isinstance(value, float) and not isfinite(value):
+        return None
+    return value

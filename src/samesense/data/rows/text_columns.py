@@ -138,18 +138,19 @@ def text_column(rows: Sequence[Row], columns: str | None, source: str) -> str:
         refuse_lists(rows, [requested], source)
         return requested
     single_columns = [spelled[name] for name in SINGLE_NAMES if name in spelled]
-    candidates = (
-        single_columns if single_columns and not first_pair_of(TEXT_PAIRS, spelled) else find_text_columns(rows)
-    )
+    if single_columns and not first_pair_of(TEXT_PAIRS, spelled):
+        candidates = single_columns
+    else:
+        candidates = find_text_columns(rows)
     if len(names) == 1 and any(isinstance(cells.get(names[0]), str) for _, cells in rows):
         candidates = names  # also numbers, and a name that is a label's
     if len(candidates) == 1:
         refuse_lists(rows, candidates, source)
         refuse_text(candidates, source, rows, "; or, of one text a line, end the name of the file in .txt")
         return candidates[0]
-    problem = (
-        f"several columns hold texts ({listed(candidates)})" if candidates else "no column of texts could be found"
-    )
+    problem = "no column of texts could be found"
+    if candidates:
+        problem = f"several columns hold texts ({listed(candidates)})"
     raise DataError(
         f"{source}: {problem}. Its columns: {listed(names)}. Name the one to read: `columns` "
         + (quoted(_first_long_column(rows, candidates)) if candidates else "NAME")
@@ -198,7 +199,9 @@ def _looks_like_cells(name: str, rows: Sequence[Row]) -> bool:
     lengths = sorted(map(_length, cells))
     # The shortest and longest tenth are ignored, so that outliers do not matter.
     tenth = len(lengths) // 10
-    slack = 1 if " " in name.strip() or name.isascii() else 1.5  # lengths in characters vary more
+    slack = 1.5  # lengths in characters vary more than those in words
+    if " " in name.strip() or name.isascii():
+        slack = 1
     if not lengths[tenth] / slack <= _length(name) <= lengths[-1 - tenth] * slack:
         return False
     ending_count = sum(cell[-1:] in _ENDS for cell in cells)
@@ -215,13 +218,17 @@ def _is_name(name: str, cells: Sequence[str]) -> bool:
 
 def _length(text: str) -> int:
     """Return the number of words of a text, or of characters if it is non-ASCII and has no spaces."""
-    return len(text.split()) if text.isascii() or " " in text.strip() else len(text)
+    if text.isascii() or " " in text.strip():
+        return len(text.split())
+    return len(text)
 
 
 def _median_words(rows: Sequence[Row], name: str) -> int:
     """Return the median number of words in the cells of a column."""
     lengths = sorted(len(str(cells.get(name) or "").split()) for _, cells in rows[:SNIFFED_ROWS])
-    return lengths[len(lengths) // 2] if lengths else MOST_WORDS + 1
+    if lengths:
+        return lengths[len(lengths) // 2]
+    return MOST_WORDS + 1
 
 
 class _FirstLine:
@@ -301,7 +308,9 @@ def example_columns(rows: Sequence[Row]) -> str:
 def example_of_three_columns(rows: Sequence[Row]) -> str:
     """Return the three text columns of a table, the third of which may be a negative; ``""`` for another number."""
     texts = _different_texts(rows)
-    return ",".join(texts) if len(texts) == 3 and example_columns(rows).count(",") == 1 else ""
+    if len(texts) == 3 and example_columns(rows).count(",") == 1:
+        return ",".join(texts)
+    return ""
 
 
 def _different_texts(rows: Sequence[Row]) -> list[str]:
@@ -310,7 +319,9 @@ def _different_texts(rows: Sequence[Row]) -> list[str]:
     if len(texts) > MOST_LOOKED_INTO:
         return texts
     distinct = [name for name in texts if len(rows) < 4 or not has_repeated_values(rows, name)]
-    return distinct if len(distinct) > 1 else texts
+    if len(distinct) > 1:
+        return distinct
+    return texts
 
 
 def has_repeated_values(rows: Sequence[Row], column: str) -> bool:
@@ -335,7 +346,9 @@ def guessed_pairs(rows: Sequence[Row]) -> str | None:
     label = first_of(LABEL_NAMES, spelled)
     if label is None and first_pair_of(TEXT_PAIRS, spelled) and len(columns_besides(names, texts)) == 1:
         label = _label_column(rows, texts, texts)
-    return None if label is None else ",".join([*texts, label])
+    if label is None:
+        return None
+    return ",".join([*texts, label])
 
 
 def triplet_columns(rows: Sequence[Row]) -> list[str] | None:
@@ -351,7 +364,9 @@ def triplet_columns(rows: Sequence[Row]) -> list[str] | None:
     if len(positives) != 1 or len(negatives) != 1 or anchor is None:
         return None
     columns = [anchor, positives[0], negatives[0]]
-    return columns if all(is_text_column(rows, name) for name in columns) else None
+    if all(is_text_column(rows, name) for name in columns):
+        return columns
+    return None
 
 
 def titled_text(rows: Sequence[Row]) -> tuple[str, str, str] | None:
@@ -368,7 +383,9 @@ def titled_text(rows: Sequence[Row]) -> tuple[str, str, str] | None:
         return None
     # Decimal labels are similarities, so that title and text are a pair after all.
     numbers = (to_number(cells.get(label)) for _, cells in rows[:SNIFFED_ROWS])
-    return None if any(number is not None and not number.is_integer() for number in numbers) else (title, text, label)
+    if any(number is not None and not number.is_integer() for number in numbers):
+        return None
+    return title, text, label
 
 
 _UNREAD = set[tuple[str, ...]]()
@@ -417,7 +434,10 @@ def log_unread(
 def _unread_warning(texts: Sequence[str], columns: Sequence[str], source: str, fix: str) -> str:
     """Return the warning that the text columns ``texts`` are not read, only ``columns``."""
     text_names = join_names([repr(name) for name in texts])
-    subject = f"column {text_names} holds" if len(texts) == 1 else f"columns {text_names} hold"
+    if len(texts) == 1:
+        subject = f"column {text_names} holds"
+    else:
+        subject = f"columns {text_names} hold"
     read_names = join_names([repr(name) for name in columns])
     return (
         f"{source}: {subject} texts and {'is' if len(texts) == 1 else 'are'} not read; read "

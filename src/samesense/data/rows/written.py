@@ -165,7 +165,9 @@ def _end_of(text: str) -> str:
     """Return the line end of a text: a line feed, a carriage return and line feed, or nothing."""
     if text.endswith("\r\n"):
         return "\r\n"
-    return "\n" if text.endswith("\n") else ""
+    if text.endswith("\n"):
+        return "\n"
+    return ""
 
 
 _NOTHING = re.compile(r"\s*")

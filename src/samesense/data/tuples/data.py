@@ -171,7 +171,9 @@ def counts_table(positives: Iterable[Sequence[str]], negatives: Iterable[Sequenc
 
 
 def _bin(count: int) -> int:
-    return 3 if count >= 5 else min(count, 2)
+    if count >= 5:
+        return 3
+    return min(count, 2)
 
 
 def partners_as_classes(data: TupleData) -> Targets:

@@ -179,7 +179,10 @@ class _Reader:
             return None, ""
         if text not in self.classes:
             columns = Columns(layout.anchor, layout.partners[0][0], layout.label)
-            initials = ["e", "c"] if text in INITIALS else []  # n alone would be read as no
+            initials: list[str] = []
+            # The other two go with it, because n alone would be read as no.
+            if text in INITIALS:
+                initials = ["e", "c"]
             parsed = parse_labels([*initials, cell], columns, self.source, self.label_order)
             is_class = parsed.kind == "nli" and parsed.values[-1] is not None
             message = f"label {excerpt(cell)} is not entailment, neutral or contradiction"
@@ -194,4 +197,6 @@ def _list_problems(number: int, column: str, cell: object) -> list[BadRow]:
     except ListCellError:
         return []  # a text may start with a bracket
     message = "one text is needed, received a list of texts"
-    return [BadRow(number, column, message, "write one anchor a row")] if is_list else []
+    if not is_list:
+        return []
+    return [BadRow(number, column, message, "write one anchor a row")]

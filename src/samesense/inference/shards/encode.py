@@ -78,7 +78,9 @@ class ShardSettings(Settings):
     @property
     def arithmetic(self) -> Precision:
         """The precision; on a GPU, ``auto`` is bfloat16, so that it is the same on all machines of a cluster."""
-        return "bfloat16" if self.on_gpu and self.precision == "auto" else self.precision
+        if self.on_gpu and self.precision == "auto":
+            return "bfloat16"
+        return self.precision
 
     def identity(self) -> dict[str, Any]:
         """Return the settings that are not part of the model's identity, as JSON types."""
@@ -110,7 +112,9 @@ def open_on_one_thread(model: str, settings: ShardSettings) -> Embedder:
     def encode(texts: Sequence[str]) -> Embeddings:
         with torch_threads(threads), threadpool_limits(threads, user_api="blas"):
             rows = checked_rows(np.asarray(loaded.encode_uncached(texts, task=settings.task), dtype=np.float32), texts)
-        return unit(rows) if settings.normalize else rows
+        if settings.normalize:
+            return unit(rows)
+        return rows
 
     return replace(embedder_of(loaded, model), encode=encode, windows=partial(loaded.windows, task=settings.task))
 
@@ -195,7 +199,9 @@ def encode_shards(
     model = _whole(model)
     with sharded_job(output, "encode", f".{settings.format}") as job:
         job.check("settings", settings.identity())
-        recorded = job.folder.json(inputs.FILE) if job.folder.exists(inputs.FILE) else None
+        recorded = None
+        if job.folder.exists(inputs.FILE):
+            recorded = job.folder.json(inputs.FILE)
         texts = inputs.recall(recorded, paths) or _cut(paths, settings)
         job.check("input", _input_part(texts))
         open_once.cache_clear()
@@ -212,7 +218,9 @@ def encode_shards(
         sizes = [entry.rows for entry in texts.parts]
         cost = job.finish([{"rows": rows} for rows in sizes], dim=dim)
         note(job.unread(texts.rows, sizes), embedder)
-    figures = {name: int(cost.get(name, 0)) for name in ("cut", "windows")} if settings.chunk else {}
+    figures = {}
+    if settings.chunk:
+        figures = {name: int(cost.get(name, 0)) for name in ("cut", "windows")}
     return ShardSummary(texts.rows, dim, len(texts.parts), figures)
 
 
@@ -220,7 +228,10 @@ def _driver_settings(settings: ShardSettings, executor: Executor) -> ShardSettin
     """Return the settings by which the driver opens the model: those of workers, but on the CPU if it has no GPU."""
     if not (settings.on_gpu and isinstance(executor, OnRay)):
         return settings
-    backend = "torch" if settings.backend == "auto" else settings.backend  # workers on a GPU use torch
+    backend = settings.backend
+    # This machine opens what the workers open, and on a GPU that is torch.
+    if backend == "auto":
+        backend = "torch"
     return settings.model_copy(update={"device": "cpu", "precision": settings.arithmetic, "backend": backend})
 
 
@@ -249,7 +260,9 @@ def _whole(model: str) -> str:
     """Return the absolute path of a folder, as workers may run in another folder; other names unchanged."""
     base, maps = split_maps(model)
     path = Path(base).expanduser()
-    return f"{path.resolve()}{maps}" if path.exists() and base != "default" else model
+    if path.exists() and base != "default":
+        return f"{path.resolve()}{maps}"
+    return model
 
 
 def _input_part(source: Input) -> dict[str, Any]:

@@ -186,7 +186,10 @@ class _Cutter:
         """Return the files and their shards."""
         schema = ""
         if self._schemas:
-            sources = f"{len(self._files)} files" if len(self._files) > 1 else self._files[0].path
+            if len(self._files) > 1:
+                sources = f"{len(self._files)} files"
+            else:
+                sources = self._files[0].path
             whole = join_schemas(self._schemas, sources)
             schema = base64.b64encode(whole.serialize().to_pybytes()).decode()
         return Input(tuple(self._files), tuple(self.parts), schema, self._digest.hexdigest())
@@ -230,4 +233,6 @@ def recall(content: Mapping[str, Any] | None, paths: Sequence[str]) -> Input | N
         return None  # the files are cut again
     before = [(file.path, file.size, file.changed, file.options) for file in files]
     now = [(path, *state(path), _options()) for path in paths]
-    return recalled if before == now else None
+    if before == now:
+        return recalled
+    return None
