@@ -245,7 +245,10 @@ def test_losses_over_seeds_to_a_table(follow):
     (settings,) = blocks("reproduce-a-paper", "toml")
     quick = settings.replace("1, 2, 3, 4, 5", "1, 2").replace("30", "2").replace("eval_steps = 15", "eval_steps = 1")
     write("losses.toml", [quick])
-    answers = follow("reproduce-a-paper", without=["mkdir", "python", "samesense sweep reproduce"])
+    # in this process: each of two others would import torch for every run
+    one_process = [("samesense sweep losses.toml", "samesense sweep losses.toml --jobs 1")]
+    left_out = ["mkdir", "python", "samesense sweep reproduce"]
+    answers = follow("reproduce-a-paper", instead=one_process, without=left_out)
     partial, whole = (
         next(out for line, (out, _) in answers.items() if flag in line) for flag in ("--max-runs", "--figures")
     )

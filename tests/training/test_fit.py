@@ -6,7 +6,12 @@ from functools import partial
 import pytest
 import torch
 from datasets import Dataset
-from sentence_transformers import SentenceTransformer
+from sentence_transformers import (
+    SentenceTransformer,
+    SentenceTransformerTrainer,
+    SentenceTransformerTrainingArguments,
+)
+from sentence_transformers.sentence_transformer import losses
 from transformers import TrainerCallback
 
 from samesense.data import read_pairs
@@ -310,6 +315,17 @@ def test_bfloat16_trains(start):
     _, outcome, curve = start("run", SETTINGS.model_copy(update={"precision": "bfloat16"}))
     assert outcome.precision == "bfloat16"
     assert max(score for _, score in curve) > curve[0][1]
+
+
+def test_a_trainer_of_the_users_own_may_follow_in_another_precision(start, tiny, tmp_path):
+    arguments = SentenceTransformerTrainingArguments(str(tmp_path / "own"), use_cpu=True, report_to="none")
+    assert arguments.device.type == "cpu"  # from here on the arguments do not set up the device again
+    start("run", SETTINGS.model_copy(update={"precision": "bfloat16", "max_steps": 1, "eval_steps": 1}))
+    columns = {"first": ["a dog", "a cat"], "second": ["the dog", "the sun"], "score": [1.0, 0.0]}
+    trainer = SentenceTransformerTrainer(
+        model=tiny, args=arguments, train_dataset=Dataset.from_dict(columns), loss=losses.CoSENTLoss(tiny)
+    )
+    assert trainer.accelerator.mixed_precision == "no"
 
 
 def test_examples_that_fill_no_step_of_all_processes_are_refused(tiny, sentences, tmp_path, monkeypatch):

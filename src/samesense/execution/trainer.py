@@ -14,6 +14,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 import torch
+from accelerate.state import AcceleratorState
 from torch import nn
 from transformers import (
     PrinterCallback,
@@ -175,6 +176,8 @@ def run_trainer(
             raise
         stop.save(trainer)
         return True
+    finally:
+        AcceleratorState._reset_state()  # else every later trainer of the process must have this precision
     if not stop.interrupted:
         _check_selected(trainer, why)
     return bool(trainer.state.global_step < trainer.state.max_steps)
