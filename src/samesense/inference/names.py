@@ -11,7 +11,7 @@
     origin:FOLDER                 an Origin
     chat:MODEL                    a language model behind a chat endpoint, asked for a score from 0 to 5
 
-Whatever gives embeddings may be followed by maps that are fitted on unlabelled texts, applied from left to right:
+Maps may follow every name that gives embeddings. They are fitted on unlabelled texts, and applied from left to right:
 
     NAME+whiten  NAME+whiten:256
 

@@ -162,7 +162,7 @@ class ContextSets:
         return np.where(usual.defined(self.terms.weights)[cells.columns], scores, -np.inf)
 
     def _greedy(self, ids: Indices, scores: Floats) -> Indices:
-        # Ties go to the lower window, in whatever order the candidates came.
+        # Ties go to the lower window, so that the order of the candidates does not count.
         ascending = np.argsort(ids)
         ranked = ids[ascending][top_k(scores[ascending], int(np.isfinite(scores).sum()))]
         if self.selection.strategy == "no-diversity":

@@ -69,7 +69,7 @@ def blocks(name: str, size: int) -> Iterator[Block]:
 
 
 def rows_at(name: str, start: int, end: int, form: str) -> Iterator[Row]:
-    """Yield the rows of a block, numbered from 1; if the file was changed meanwhile, whatever is there now."""
+    """Yield the rows of a block, numbered from 1; of a file that was changed meanwhile, its present rows."""
     suffix = split_suffix(name)[0]
     if suffix == ".parquet":
         rows = parquet_rows(name, start)

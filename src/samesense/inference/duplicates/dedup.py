@@ -222,7 +222,7 @@ def dedup(
         floor = level if work is None else max(-1.0, level - ROOM)
         links = work_folder.links(level, lambda vectors: find(vectors, floor))
         close = links.scores >= level
-        # Texts that differ in what the model did not read are no duplicates, whatever their cosine.
+        # Texts that differ in what the model did not read are no duplicates, even at a cosine of 1.
         same = close.copy()
         same[close] = ~unlike(links.first[close], links.second[close])
         different = close & ~same
