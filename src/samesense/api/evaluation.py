@@ -278,7 +278,11 @@ def calibrate(  # noqa: PLR0913 - the flags of the command
         "label_range": label_range,
         "drop_bad_rows": drop_bad_rows,
     }
-    scorer, pairs = _held_out_scores(model, reading) if data is None else (None, labelled_pairs(data, **reading))
+    if data is None:
+        scorer, pairs = _held_out_scores(model, reading)
+    else:
+        scorer = None
+        pairs = labelled_pairs(data, **reading)
     settings = CalibrationSettings(
         shape=map, yes=yes, decide=decide, min_precision=min_precision, min_recall=min_recall, folds=folds, seed=seed
     )
@@ -293,7 +297,8 @@ def calibrate(  # noqa: PLR0913 - the flags of the command
     store(calibrated.calibration, path)
     if figure is not None:
         save_plot(_calibration_plot(calibrated, Path(figure).stem), Path(figure))
-    logger.info(f"written: {path}{'' if figure is None else f', {figure}'}")
+    written = [path] if figure is None else [path, figure]
+    logger.info(f"written: {', '.join(map(str, written))}")
     return calibrated
 
 
@@ -331,10 +336,12 @@ def _calibration_plot(calibrated: Calibrated, name: str) -> Any:
     scores = calibrated.scores
     grid = np.union1d(np.linspace(scores.min(), scores.max(), 400), scores)
     predicted = {"calibrated, cross-validated": calibrated.held_out}
+    if calibrated.before is not None:
+        predicted["score as it is"] = calibrated.before
     fit = Fitted(
         scores=scores,
         labels=calibrated.labels,
-        predicted=predicted if calibrated.before is None else {**predicted, "score as it is": calibrated.before},
+        predicted=predicted,
         scale=fitted.scale,
         map=(grid, fitted.apply(grid)),
         thresholds={str(target): threshold for target, threshold in fitted.thresholds.items()},

@@ -46,9 +46,12 @@ class Labelled(Shown):
 
     def __str__(self) -> str:
         """Return the counts, and how to continue."""
-        hint = "" if self.labelled == self.wanted else "; the same command resumes"
-        cost = f", {self.cost}" if self.cost else ""
-        return f"{self.labelled} of {self.wanted} pairs have a label in {self.path}{cost}{hint}"
+        line = f"{self.labelled} of {self.wanted} pairs have a label in {self.path}"
+        if self.cost:
+            line += f", {self.cost}"
+        if self.labelled != self.wanted:
+            line += "; the same command resumes"
+        return line
 
 
 @logs_unread
@@ -197,15 +200,20 @@ def _chosen(
     texts, pairs = _read(rereadable(source), columns)
     if texts is None and by == "neighbours":
         raise ConfigError("Neighbours are found among texts; the source holds pairs. Choose other `pairs_by`.")
-    first = None if by == "random" else load_model(model)
+    encode = None
+    scores = None
+    if by != "random":
+        first = load_model(model)
+        encode = first.encode
+        scores = first.scores
     if texts is None:
         candidates = choose.some_of(pairs, count, rng)
         if not candidates:
             raise DataError(f"{name_of(source)} holds no pair of two different texts. Check that it is the right file.")
     else:
-        candidates = choose.pairs_of(texts, by, None if first is None else first.encode, count, rng)
+        candidates = choose.pairs_of(texts, by, encode, count, rng)
     second = None if other is None else load_model(other).scores
-    chosen = choose.ordered(candidates, by, None if first is None else first.scores, second, rng)[:count]
+    chosen = choose.ordered(candidates, by, scores, second, rng)[:count]
     if len(chosen) < count:
         logger.info(f"there are {len(chosen)} pairs to choose from, {count} were asked for")
     return chosen
@@ -228,5 +236,8 @@ def _read(source: Source, columns: str | None) -> tuple[list[str] | None, list[P
         return [text for document in running_documents(source) for section in document for text in section], []
     if detected.kind not in ("pairs", "tuples"):
         return unlabelled_texts(source, columns), []
-    is_pair = detected.columns is not None and detected.columns.count(",") == 1
-    return None, read_bare_pairs(source, columns=f"{detected.columns},label" if is_pair else detected.columns)
+    names = detected.columns
+    # Pairs are read by three names; that of the label need not exist.
+    if names is not None and names.count(",") == 1:
+        names += ",label"
+    return None, read_bare_pairs(source, columns=names)

@@ -153,11 +153,12 @@ def _is_switch(parameter: inspect.Parameter) -> bool:
 
 def _flag_names(parameters: Iterable[inspect.Parameter]) -> dict[str, str]:
     """Return what help calls each parameter: ``--min-precision``, or ``SOURCE`` where it has no flag."""
-    return {
-        name: name.upper() if parameter.kind is inspect.Parameter.POSITIONAL_ONLY else f"--{name.replace('_', '-')}"
-        for parameter in parameters
-        for name in [parameter.name]
-    }
+    words = {}
+    for parameter in parameters:
+        words[parameter.name] = f"--{parameter.name.replace('_', '-')}"
+        if parameter.kind is inspect.Parameter.POSITIONAL_ONLY:
+            words[parameter.name] = parameter.name.upper()
+    return words
 
 
 def _described(parameter: inspect.Parameter, texts: Mapping[str, str], **note: Any) -> inspect.Parameter:

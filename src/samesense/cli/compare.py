@@ -49,4 +49,5 @@ def compare(
         put(str(report))
     for failed in report.failures:
         logger.info(f"undefined: {failed.model} on {failed.task} {failed.dataset}: {failed.reason}")
-    logger.info(f"written: {', '.join(map(str, written[:4]))}{' and more' if len(written) > 4 else ''}")
+    more = " and more" if len(written) > 4 else ""
+    logger.info(f"written: {', '.join(map(str, written[:4]))}{more}")

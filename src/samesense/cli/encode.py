@@ -62,7 +62,8 @@ def encode(
         address: of a running Ray cluster, auto or HOST:PORT [started on this machine].
     """
     dim = options.pop("dim")
-    model = model if dim is None else f"{model}+dim:{dim}"
+    if dim is not None:
+        model = f"{model}+dim:{dim}"
     names = sources or [Name("-")]
     options |= {"keep": keep, "vectors": vectors}
     if shard_size is None:

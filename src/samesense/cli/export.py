@@ -33,7 +33,10 @@ def _tell(description: Description) -> None:
     for name, graph in description.graphs.items():
         parity = description.parity[name]
         cells = (name, f"{graph.bytes / 1e6:.1f}", f"{parity.least_cosine:.6f}", f"{parity.alone:.1e}")
-        put("\t".join((*cells, "not measured" if drift is None else _points(drift.reference, drift.points[name]))))
+        change = "not measured"
+        if drift is not None:
+            change = _points(drift.reference, drift.points[name])
+        put("\t".join((*cells, change)))
     if drift is not None and "torch-bfloat16" in drift.points:
         put("\t".join(("torch-bfloat16", "", "", "", _points(drift.reference, drift.points["torch-bfloat16"]))))
     for backend in ("onnx-int8", "torch-bfloat16"):

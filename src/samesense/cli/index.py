@@ -99,7 +99,10 @@ def add(
     with progress_bar("index", "text") as bar:
         count = prepared.add(collection, embedder, upsert=upsert, on_progress=bar.update)
     added = len(collection) - before
-    logger.info(f"{added} texts added" + (f", {count - added} replaced" if count > added else ""))
+    replaced = ""
+    if count > added:
+        replaced = f", {count - added} replaced"
+    logger.info(f"{added} texts added{replaced}")
     _tell(collection, json)
 
 
@@ -244,7 +247,11 @@ def info(folder: Folder, /, *, check: Flag = False, model: MovedModel = None, js
 
 def _nothing_found(question: str, words: bool, where: str | None) -> str:
     """Return the message for a query without matches."""
-    reasons = [*(["has one of its words"] if words else []), *([f"meets {where!r}"] if where is not None else [])]
+    reasons = []
+    if words:
+        reasons.append("has one of its words")
+    if where is not None:
+        reasons.append(f"meets {where!r}")
     return f"nothing found for {question[:60]!r}: no text {' and '.join(reasons) or 'is there'}"
 
 
@@ -256,7 +263,10 @@ def _open(folder: Path) -> Collection:
 
 def _put_match(match: Found, query: str | None) -> None:
     """Write one match; a passage with its location in its file, shortened to the width of a terminal."""
-    cells = [] if query is None else [query]
+    cells = []
+    # A single query needs no name beside its matches.
+    if query is not None:
+        cells.append(query)
     cells += [f"{match.score:.4f}", str(match.id)]
     if not {"file", "passage"} <= match.metadata.keys():  # a table may have a column of either name
         put_row(*cells, match.text)
@@ -265,7 +275,8 @@ def _put_match(match: Found, query: str | None) -> None:
     text = " ".join(match.text.split())
     if sys.stdout.isatty():
         width = max(40, shutil.get_terminal_size().columns - len("\t".join(cells).expandtabs()) - 9)
-        text = text if len(text) <= width else f"{text[: width - 1]}…"
+        if len(text) > width:
+            text = f"{text[: width - 1]}…"
     put_row(*cells, text)
 
 
@@ -273,7 +284,9 @@ def _location(match: Found) -> str:
     """Return the file of a passage, and its page, line or number in it."""
     metadata = match.metadata
     name = next((name for name in ("page", "line", "passage") if name in metadata), None)
-    return str(metadata["file"]) + (f", {name} {metadata[name]}" if name else "")
+    if name is None:
+        return str(metadata["file"])
+    return f"{metadata['file']}, {name} {metadata[name]}"
 
 
 def _embedder(name: str, precision: Any) -> Embedder:
@@ -288,7 +301,9 @@ def _embedder_of(collection: Collection, model: str | None) -> Embedder:
 
 
 def _tell(collection: Collection, json: bool, *, on_output: bool = False, lowest: float | None = None) -> None:
-    about = {**collection.about(), **({} if lowest is None else {"lowest_cosine": lowest})}
+    about = dict(collection.about())
+    if lowest is not None:
+        about["lowest_cosine"] = lowest
     if json:
         put_json([about])
         return

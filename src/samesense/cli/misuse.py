@@ -94,7 +94,9 @@ def _missing(error: MissingArgumentError, command: str) -> str:
         values = ["NAME"] * max(1, count)
         return f'{name} is missing. Add it, as in "{_line([*(error.root_input_tokens or ()), name, *values])}".'
     example = _example(error.target)
-    return f"{command} needs {name.upper()}" + (f', as in "{example}".' if example else ".")
+    if example:
+        return f'{command} needs {name.upper()}, as in "{example}".'
+    return f"{command} needs {name.upper()}."
 
 
 def _example(target: Any) -> str:

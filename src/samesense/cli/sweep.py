@@ -99,7 +99,10 @@ def _list_runs(plan: Plan, datasets: set[str], folder: Path) -> None:
     from samesense.recipes.sweep.cell import status_of
 
     for cell in (cell for cell in plan.every if cell.dataset in datasets):
-        put(f"{'finished' if status_of(cell.folder(folder)) == 'finished' else 'to run'}: {cell.name}")
+        status = "to run"  # also of one that failed or was interrupted
+        if status_of(cell.folder(folder)) == "finished":
+            status = "finished"
+        put(f"{status}: {cell.name}")
     if plan.tuning:
         logger.info("then every seed of what is tuned, at what is the best on dev")
 

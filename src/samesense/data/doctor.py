@@ -66,15 +66,15 @@ class KindReport(Shown):
         """Return the report as text: counts, warnings, and the rows that contradict each other (some, or all)."""
         counts = ", ".join(f"{count} {what}" for what, count in self.counts.items())
         left_out = ", ".join(f"{count} {reason}" for reason, count in self.left_out.items() if count)
-        return [
-            f"{self.name}: {counts}",
-            *([f"  {self.read_as}"] if self.read_as else []),
-            texts_line(self.texts),
-            *(f"  also in {name}: {self._overlap_text(name, count)}" for name, count in self.overlaps.items()),
-            *([f"  left out: {left_out}"] if left_out else []),
-            *(f"  warning: {warning}" for warning in self.warnings),
-            *conflict_lines(self.conflicts, all_rows=all_rows),
-        ]
+        lines = [f"{self.name}: {counts}"]
+        if self.read_as:
+            lines.append(f"  {self.read_as}")
+        lines.append(texts_line(self.texts))
+        lines += [f"  also in {name}: {self._overlap_text(name, count)}" for name, count in self.overlaps.items()]
+        if left_out:
+            lines.append(f"  left out: {left_out}")
+        lines += [f"  warning: {warning}" for warning in self.warnings]
+        return [*lines, *conflict_lines(self.conflicts, all_rows=all_rows)]
 
     def _overlap_text(self, name: str, count: int) -> str:
         if name not in self.shared_sentences:
@@ -161,6 +161,9 @@ def _report_on_tuples(data: TupleData, against: Mapping[str, Source], columns: s
     other_pairs = {
         name: {plain_pair(*pair) for pair in pairs_in(other_source, columns)} for name, other_source in against.items()
     }
+    warnings = []
+    if without:
+        warnings.append(f"{without} of {len(data)} anchors have no positive")
     return _build_report(
         "pairs",
         texts,
@@ -171,7 +174,7 @@ def _report_on_tuples(data: TupleData, against: Mapping[str, Source], columns: s
         counts={"anchors": len(data), **{name: count for name, count in counts.items() if count}},
         left_out=data.left_out,
         conflicts=data.conflicts,
-        warnings=[f"{without} of {len(data)} anchors have no positive"] if without else [],
+        warnings=warnings,
     )
 
 
@@ -225,6 +228,10 @@ def _report_on_documents(source: str, against: Mapping[str, Source]) -> KindRepo
     if not sentences:
         raise DataError(f"{source}: none of {len(documents)} documents holds a sentence. Name others.")
     empty = sum(not document for document in documents)
+    warnings = []
+    if empty:
+        warnings.append(f"{empty} of {len(documents)} documents are empty")
+    warnings += _repeated_warning(len(sentences) - len(set(sentences)), len(sentences))
     return _build_report(
         "sentences",
         sentences,
@@ -232,10 +239,7 @@ def _report_on_documents(source: str, against: Mapping[str, Source]) -> KindRepo
         name=short_name(source),
         kind="documents",
         counts={"documents": len(documents), "sections": sum(map(len, documents)), "sentences": len(sentences)},
-        warnings=[
-            *([f"{empty} of {len(documents)} documents are empty"] if empty else []),
-            *_repeated_warning(len(sentences) - len(set(sentences)), len(sentences)),
-        ],
+        warnings=warnings,
     )
 
 
@@ -250,13 +254,17 @@ def _build_report(
 ) -> KindReport:
     """Return a report that also warns of overlaps and conflicts; ``unit`` is what overlaps, such as pairs."""
     shared = [f"{n} {unit} also in {name}: a score on it would be inflated" for name, n in overlaps.items() if n]
-    conflicting = unit if len(conflicts) != 1 else unit.removesuffix("s")
-    contradiction = f"{len(conflicts)} {conflicting} with rows that contradict each other: decide which is right"
+    contradictions = []
+    if conflicts:
+        conflicting = unit.removesuffix("s") if len(conflicts) == 1 else unit
+        contradictions.append(
+            f"{len(conflicts)} {conflicting} with rows that contradict each other: decide which is right"
+        )
     return KindReport(
         texts=describe_texts(texts),
         overlaps=dict(overlaps),
         conflicts=list(conflicts),
-        warnings=[*shared, *([contradiction] if conflicts else []), *warnings],
+        warnings=[*shared, *contradictions, *warnings],
         **fields,
     )
 

@@ -184,7 +184,8 @@ def _sections_of_row(source: str | Path, row: Row, column: str, language: Langua
     if column in TEXT_NAMES and isinstance(value, str):
         return _split_text(value, language)
     try:
-        value = value if column in TEXT_NAMES else (list_in(value) or value)
+        if column not in TEXT_NAMES:
+            value = list_in(value) or value
     except ListCellError as error:
         raise DataError(f"{source}, row {number}, column {column!r}: {error}. {FIX.capitalize()}.") from error
     sections: list[list[str]] | None = None

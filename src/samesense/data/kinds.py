@@ -184,10 +184,10 @@ def _refuse_table(source: Source) -> None:
     table_form = _form_of_table(lines)
     if table_form is not None:
         description, suffix = table_form
-        raise DataError(
-            f"{source}: {description}, and its name does not end in {suffix}. Rename it"
-            + ("." if suffix == ".jsonl" else ", with the names of its columns in the first line.")
-        )
+        fix = "Rename it, with the names of its columns in the first line."
+        if suffix == ".jsonl":
+            fix = "Rename it."
+        raise DataError(f"{source}: {description}, and its name does not end in {suffix}. {fix}")
 
 
 def _form_of_table(lines: Sequence[str]) -> tuple[str, str] | None:
@@ -462,4 +462,6 @@ def _has_several_per_side(layout: Layout | None) -> bool:
 def hold_lists(rows: Sequence[Row], source: str) -> bool:
     """Return whether rows are anchors with lists of positives or negatives."""
     layout = _layout(names_in(rows), source)
-    return any(holds_lists(rows, name) for name in (layout.names if layout and layout.label is None else ()))
+    if layout is None or layout.label is not None:
+        return False
+    return any(holds_lists(rows, name) for name in layout.names)

@@ -30,10 +30,11 @@ def pairs_in(source: Source, columns: str | None) -> list[Pair]:
         present = _columns_present(source, columns)
         if present is None:
             detected = detect_kind(source)
-        else:  # two text columns without a label are an anchor and a positive
-            detected = DetectedKind(
-                "tuples" if present.count(",") < 2 or _has_lists(source) else "pairs", "", columns=present
-            )
+        elif present.count(",") < 2 or _has_lists(source):
+            # Two text columns without a label are an anchor and a positive.
+            detected = DetectedKind("tuples", "", columns=present)
+        else:
+            detected = DetectedKind("pairs", "", columns=present)
         if detected.kind != "tuples":
             return read_bare_pairs(source, columns=detected.columns if detected.kind == "pairs" else None)
         source = read_tuples([source], columns=detected.columns, drop_bad_rows=True)

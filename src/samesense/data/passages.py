@@ -134,7 +134,8 @@ def cut_passages(
             number += 1
             text = _joined(units)
             first = units[0].block
-            text = f"{above}\n{text}" if above else text
+            if above:
+                text = f"{above}\n{text}"
             yield Passage(text, number, document.title, path, first.page, first.line)
 
 
@@ -239,7 +240,8 @@ def _divided(text: str, count_tokens: CountTokens, max_tokens: int) -> list[str]
             continue
         middle = len(piece) // 2
         space = piece.rfind(" ", middle // 2, middle)
-        middle = space if space > 0 else middle
+        if space > 0:
+            middle = space
         pending += [piece[middle:], piece[:middle]]
     return [piece for piece in pieces if piece]
 

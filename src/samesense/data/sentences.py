@@ -155,12 +155,13 @@ def collect_sentences(
 
     def fitting() -> Iterator[str]:
         for text in texts:
-            length = len(text) if text.strip() else 0
-            if length and low <= length and (high is None or length <= high):
+            if not text.strip():
+                left_out["empty"] += 1
+            elif low <= len(text) and (high is None or len(text) <= high):
                 left_out["fitting"] += 1
                 yield text
             else:
-                left_out["too short or too long" if length else "empty"] += 1
+                left_out["too short or too long"] += 1
 
     sentences = collect_texts(fitting(), once=not keep_repeated)
     if not sentences:

@@ -86,7 +86,8 @@ def dataset_shape(dataset: Dataset) -> DatasetShape:
     """Return the shape of ``dataset``: its text columns, and its label column if it has one."""
     texts = [name for name in dataset.column_names if name not in LABELS]
     label_columns = [name for name in dataset.column_names if name in LABELS]
-    words = f"{len(texts)} text {'column' if len(texts) == 1 else 'columns'} ({', '.join(texts)})"
+    columns = "column" if len(texts) == 1 else "columns"
+    words = f"{len(texts)} text {columns} ({', '.join(texts)})"
     if not label_columns:
         return DatasetShape(len(texts), frozenset({"none"}), f"{words} and no labels")
     labels = dataset[label_columns[0]][:]
@@ -97,10 +98,13 @@ def dataset_shape(dataset: Dataset) -> DatasetShape:
 
 def _label_kinds(labels: Sequence[Any]) -> tuple[frozenset[LabelKind], str]:
     """Return all kinds that these labels fit, and a description of the labels."""
+    if not len(labels):
+        return frozenset(), "nothing"
     wrong = next((i for i, label in enumerate(labels) if not isinstance(label, numbers.Real | Sequence)), None)
-    if wrong is not None or not len(labels) or isinstance(labels[0], str):
+    # A text is a sequence too, and no label; if the first is one, all are.
+    if wrong is not None or isinstance(labels[0], str):
         row = wrong or 0
-        return frozenset(), f"{labels[row]!r} in row {row + 1}" if len(labels) else "nothing"
+        return frozenset(), f"{labels[row]!r} in row {row + 1}"
     if isinstance(labels[0], Sequence):
         return frozenset(), f"rows of {len(labels[0])} numbers"
     values = np.unique(np.asarray(labels, dtype=np.float64))

@@ -53,9 +53,11 @@ class Distillation(RankCSE):
         **settings: Any,
     ) -> None:
         if not teachers or len(widths) != len(teachers) or (weights is not None and len(weights) != len(teachers)):
+            received = f"{len(teachers)} teachers and {len(widths)} widths"
+            if weights is not None:
+                received += f" and {len(weights)} weights"
             raise ValueError(
-                f"Distillation takes a teacher or more, with one width and one weight each; received {len(teachers)} "
-                f"teachers and {len(widths)} widths{'' if weights is None else f' and {len(weights)} weights'}."
+                f"Distillation takes a teacher or more, with one width and one weight each; received {received}."
             )
         super().__init__(model, teachers=teachers, weights=weights, gamma=gamma, **settings)
         self.teachers = list(teachers)  # also needed if the ranking has no weight
@@ -65,10 +67,13 @@ class Distillation(RankCSE):
         for weight in self.weights:
             check_number("weight of a teacher", weight, least=0)
         self.regress = regress
-        self.maps = nn.ModuleList(
-            nn.Identity() if position == 0 and width == dim else nn.Linear(dim, width, bias=False)
-            for position, width in enumerate(widths)
-        )
+        self.maps = nn.ModuleList()
+        for position, width in enumerate(widths):
+            # The student has the space of the first teacher, if it is of the same width.
+            if position == 0 and width == dim:
+                self.maps.append(nn.Identity())
+            else:
+                self.maps.append(nn.Linear(dim, width, bias=False))
         self.ranks = any(self.settings.get(name, 1.0) for name in ("contrast", "beta", "gamma"))
 
     def total(self, views: list[Tensor], teacher_vectors: list[Tensor]) -> Tensor:

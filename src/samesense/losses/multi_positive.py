@@ -136,10 +136,7 @@ class MultiPositive(EmbeddingLoss):
         """Return anchors, all positives and all negatives, and the numbers of both for each anchor."""
         anchors, *columns = embeddings
         positives = self.settings["positives"]
-        sides = [
-            torch.stack(side, dim=1).flatten(0, 1) if side else anchors[:0]
-            for side in (columns[:positives], columns[positives:])
-        ]
+        sides = [_interleaved(side, anchors) for side in (columns[:positives], columns[positives:])]
         counts = torch.tensor([[positives, len(columns) - positives]], device=anchors.device)
         return [anchors, *sides], counts.expand(len(anchors), 2)
 
@@ -156,14 +153,24 @@ class MultiPositive(EmbeddingLoss):
         anchors, positives, negatives, *keys = tensors
         owners = torch.arange(len(anchors), device=anchors.device)
         positive_owner = owners.repeat_interleave(labels[:, 0])
+        exclude = None
+        if keys:
+            exclude = _exclusion_mask(keys, positive_owner, owners.repeat_interleave(labels[:, 2]))
         return multi_positive(
             anchors,
             positives,
             negatives,
             positive_owner=positive_owner,
             temperature=self.settings["temperature"],
-            exclude=_exclusion_mask(keys, positive_owner, owners.repeat_interleave(labels[:, 2])) if keys else None,
+            exclude=exclude,
         )
+
+
+def _interleaved(columns: list[Tensor], anchors: Tensor) -> Tensor:
+    """Return the rows of columns ordered by anchor, and within an anchor by column; no rows for no columns."""
+    if not columns:
+        return anchors[:0]  # of the device and width of the others
+    return torch.stack(columns, dim=1).flatten(0, 1)
 
 
 def _exclusion_mask(keys: list[Tensor], positive_owner: Tensor, extra_owner: Tensor) -> Tensor:
@@ -205,8 +212,10 @@ class TupleMultiPositive(MultiPositive):
     def before_gather(self, embeddings: list[Tensor], labels: Tensor | None) -> tuple[list[Tensor], Tensor | None]:
         """Return the tuples as :meth:`MultiPositive.loss` takes them."""
         batch = unfold(embeddings[0], labels, self.settings["positives"])
+        if self.settings["false_negative_filter"] == "off":
+            return [*batch.columns], batch.counts
         keys = [*torch.split(batch.keys, [len(column) for column in batch.columns]), batch.extra_keys]
-        return [*batch.columns, *(keys if self.settings["false_negative_filter"] != "off" else ())], batch.counts
+        return [*batch.columns, *keys], batch.counts
 
 
 SUPMPN_OF_TUPLES = LossSpec(

@@ -219,7 +219,9 @@ class RankCSE(EmbeddingLoss):
         if gamma and not teachers:
             raise ValueError("RankCSE needs a teacher for its ranking term; received none. Give one, or gamma=0.")
         self.teachers = list(teachers) if gamma else []
-        self.weights = [1.0] * len(self.teachers) if weights is None else list(weights)
+        self.weights = [1.0] * len(self.teachers)
+        if weights is not None:
+            self.weights = list(weights)
         if gamma and len(self.weights) != len(self.teachers):
             raise ValueError(
                 f"RankCSE takes one weight a teacher; "
@@ -245,7 +247,9 @@ class RankCSE(EmbeddingLoss):
 
         ValueError if the labels are not one row number per sentence.
         """
-        return [*embeddings, *(self._teacher_embeddings(len(embeddings[0]), labels) if self.teachers else [])], None
+        if not self.teachers:
+            return [*embeddings], None
+        return [*embeddings, *self._teacher_embeddings(len(embeddings[0]), labels)], None
 
     def loss(self, tensors: list[Tensor], labels: Any) -> Tensor:
         """Return the total of :func:`samesense.losses.rank_cse`."""

@@ -44,7 +44,10 @@ def softmax_features(u: Tensor, v: Tensor, *, product: bool = False) -> Tensor:
     """
     check_rows("softmax_features", u, v)
     check_finite("softmax_features", u=u, v=v)
-    return torch.cat([u, v, (u - v).abs(), *([u * v] if product else [])], dim=1)
+    features = [u, v, (u - v).abs()]
+    if product:
+        features.append(u * v)
+    return torch.cat(features, dim=1)
 
 
 def softmax(logits: Tensor, labels: Tensor) -> Tensor:

@@ -38,9 +38,12 @@ def remarks(benchmark: Benchmark, split: str, data: Loaded) -> tuple[str, list[s
     facts = [f"{name}: {text_variant(texts)}, {len(data)} rows"]
     unlabelled = data.dropped_unlabelled if isinstance(data, PairData) else 0
     empty = sum(not text.strip() for text in texts)
-    facts += [f"{unlabelled} pairs without a score left out"] if unlabelled else []
-    facts += [f"{data.dropped} malformed rows left out"] if data.dropped else []
-    facts += [f"{empty} empty sentences kept"] if empty else []
+    if unlabelled:
+        facts.append(f"{unlabelled} pairs without a score left out")
+    if data.dropped:
+        facts.append(f"{data.dropped} malformed rows left out")
+    if empty:
+        facts.append(f"{empty} empty sentences kept")
     differing = []
     if len(data) != published:
         differing = [f"{name} has {len(data)} rows instead of {published}"]

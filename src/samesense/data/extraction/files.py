@@ -142,7 +142,8 @@ def find_documents(sources: Sequence[str | Path], base: Path | None = None) -> D
         DataError: if a source is missing, a given file has another ending, or there are no documents.
     """
     documents = DocumentFiles()
-    base = Path() if base is None else base
+    if base is None:
+        base = Path()
     for source in sources:
         by_pattern = glob.has_magic(str(source)) and not leads_to(base / Path(source).expanduser(), Path.exists)
         names = [str(source)]

@@ -42,9 +42,12 @@ def read_html(path: Path, name: str) -> ExtractedText:
     content = decode_html(path.read_bytes(), name)
     check_length(len(content), name)
     root = _parse(content, name)
-    titles = [] if root is None else root.xpath("//head//title")
-    title = "".join(titles[0].itertext()) if titles else ""
-    return extracted([] if root is None else _Blocks().of(root), name, title=title)
+    if root is None:
+        return extracted([], name, title="")
+    title = ""
+    if titles := root.xpath("//head//title"):
+        title = "".join(titles[0].itertext())
+    return extracted(_Blocks().of(root), name, title=title)
 
 
 def html_blocks(content: str, name: str = "HTML") -> list[Block]:
@@ -160,8 +163,11 @@ class _Blocks:
         self._code = self._code and tag != "pre"
 
     def _add(self, text: str | None) -> None:
-        if text:
-            self._pieces.append(text if self._code else re.sub(r"\s+", " ", text))
+        if not text:
+            return
+        if not self._code:
+            text = re.sub(r"\s+", " ", text)
+        self._pieces.append(text)
 
     def _taken(self) -> str:
         text = "".join(self._pieces)

@@ -46,7 +46,8 @@ def _blocks(tokens: Sequence[Any]) -> list[Block]:
     cells: list[str] | None = None
     line: int | None = None
     for token in tokens:
-        line = token.map[0] + 1 if token.map else line
+        if token.map:
+            line = token.map[0] + 1
         if token.type == "heading_open":
             # The heading's text follows in the next inline token.
             level = int(token.tag[1:])

@@ -99,7 +99,9 @@ class PairData(ShownRows):
     @cached_property
     def sha256(self) -> str:
         """Fingerprint of the rows in their order; the same for the same content in any file format."""
-        subsets = self.subsets if self.subsets is not None else [""] * len(self)
+        subsets = self.subsets
+        if subsets is None:
+            subsets = [""] * len(self)
         rows = zip(self.sentences1, self.sentences2, self.labels, subsets, strict=True)
         return rows_hash(rows, json.dumps([self.kind, self.subsets is not None]).encode())
 
@@ -131,17 +133,20 @@ class PairData(ShownRows):
     def take(self, indices: Iterable[int]) -> PairData:
         """Return the rows at these positions, in the order given."""
         positions = np.fromiter(indices, np.int64)
-        subsets = [] if self.subsets is None else [self.subsets]
-        first, second, *rest_subsets = take_rows([self.sentences1, self.sentences2, *subsets], positions)
+        columns = [self.sentences1, self.sentences2]
+        if self.subsets is not None:
+            columns.append(self.subsets)
+        texts = take_rows(columns, positions)
+        rows = None
+        if self.rows is not None:
+            rows = numbers((self.rows[position] for position in positions), beside=texts[0], whole=True)
         return replace(
             self,
-            sentences1=first,
-            sentences2=second,
-            labels=numbers((self.labels[row] for row in positions), beside=first),
-            subsets=rest_subsets[0] if rest_subsets else None,
-            rows=None
-            if self.rows is None
-            else numbers((self.rows[row] for row in positions), beside=first, whole=True),
+            sentences1=texts[0],
+            sentences2=texts[1],
+            labels=numbers((self.labels[position] for position in positions), beside=texts[0]),
+            subsets=texts[2] if len(texts) > 2 else None,
+            rows=rows,
         )
 
     def split(self, fraction: float, seed: int, *, apart: Apart = "sentences") -> tuple[PairData, PairData]:
@@ -170,10 +175,12 @@ class PairData(ShownRows):
         if not count or count == len(self) or 2 * count < target:
             pairs = len(np.unique(group_pairs(self.sentences1, self.sentences2, "pairs")))
             largest = np.bincount(groups).max(initial=0)
+            reason = ""
+            if apart == "sentences":
+                reason = f", since {largest} are connected by shared sentences"
             raise DataError(
-                f"{self.source}: {len(self)} rows with {pairs} different pairs cannot be split into two parts"
-                + (f", since {largest} are connected by shared sentences. " if apart == "sentences" else ". ")
-                + "Give a file with more pairs, or a dev file of its own."
+                f"{self.source}: {len(self)} rows with {pairs} different pairs cannot be split into two parts{reason}. "
+                "Give a file with more pairs, or a dev file of its own."
             )
         return self.take(np.flatnonzero(~held_out)), self.take(np.flatnonzero(held_out))
 

@@ -111,8 +111,7 @@ class _RowReader:
             bad_columns = {problem.column for problem in problems}
             ends: tuple[str, ...] = ()
             if subset_column is not None:
-                subset = cells.get(subset_column)
-                ends = ("" if subset is None else str(subset),)
+                ends = (_subset_name(cells.get(subset_column)),)
             first, *partners = ["" if name in bad_columns else str(cells[name]) for name in names]
             for partner in partners:
                 yield first, partner, *ends
@@ -124,6 +123,12 @@ class _RowReader:
         if not isinstance(cell, str) or len(self._label_strings) > BLOCK:
             return cell
         return self._label_strings.setdefault(cell, cell)
+
+
+def _subset_name(cell: object) -> str:
+    if cell is None:
+        return ""
+    return str(cell)
 
 
 def read_bare_pairs(source: Source, *, columns: str | None = None) -> list[Pair]:

@@ -145,7 +145,11 @@ def positive_pairs(data: PairData, *, positive_above: float | None = None, hard_
     if formed.negatives:
         with_negative = f", {formed.negatives} of them with a hard negative"
     summary = f"{len(formed)} {description}{with_negative}; {_unused(formed, len(data))}"
-    return Targets(formed.columns, summary, {"some_negatives": True} if "label" in formed.columns else {})
+    options = {}
+    # Labels are there only if not every pair has a negative.
+    if "label" in formed.columns:
+        options["some_negatives"] = True
+    return Targets(formed.columns, summary, options)
 
 
 def positive_cut(data: PairData, above: float | None = None) -> float:

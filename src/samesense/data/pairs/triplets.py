@@ -135,7 +135,10 @@ class _Statements:
         pair = group_equal(anchors * _ODD + partners)
         # Pairs that are labelled positive in one row and negative in another.
         contradictory = np.isin(pair, np.intersect1d(pair[positive], pair[~positive]))
-        group = group_equal(np.concatenate([anchors, first[[] if requested is None else requested]]))
+        if requested is None:
+            requested = np.array([], dtype=np.int64)
+        # In one call, so that an anchor has the same id in both.
+        group = group_equal(np.concatenate([anchors, first[requested]]))
         return cls(rows, swapped, positive, group[: len(rows)], pair, ~contradictory, group[len(rows) :])
 
     def anchors(self, data: PairData, indices: Indices) -> Iterator[str]:

@@ -81,7 +81,10 @@ def rows_at(name: str, start: int, end: int, form: str) -> Iterator[Row]:
         content = _content(name, start, end, table_form.encoding)
         # numbered_lines removes one byte order mark; an extra one protects a mark that belongs to the content.
         lines = numbered_lines(io.BytesIO(MARK + content), name, carriage_returns=suffix == ".csv")
-        yield from rows_in_form(name, table_form, lines) if suffix in TABLES else rows_of_lines(suffix, name, lines)
+        if suffix in TABLES:
+            yield from rows_in_form(name, table_form, lines)
+        else:
+            yield from rows_of_lines(suffix, name, lines)
 
 
 def _content(name: str, start: int, end: int, encoding: str | None) -> bytes:

@@ -257,12 +257,11 @@ def resolve_columns(
     if label is not None and negative is not None and labelled:
         raise label_beside_negative([spelled[name] for name in pair], label, negative, source)
     if label is None and negative is None and labelled:
+        # A distance is a label of the wrong direction, which says more than that there is none.
         refuse_distance(next(filter(is_distance, names), None), source)
-        raise (
-            _unlabelled_error(names, source)
-            if pair in POSITIVE_PAIRS
-            else _missing_columns_error(names, source, "a label column", example)
-        )
+        if pair in POSITIVE_PAIRS:
+            raise _unlabelled_error(names, source)
+        raise _missing_columns_error(names, source, "a label column", example)
     return Columns(spelled[pair[0]], spelled[pair[1]], label, subset, negative)
 
 
@@ -451,7 +450,10 @@ class Layout:
     @property
     def columns(self) -> list[str]:
         """All columns that are read."""
-        return [self.anchor, *self.names, *([] if self.label is None else [self.label])]
+        names = [self.anchor, *self.names]
+        if self.label is not None:
+            names.append(self.label)
+        return names
 
 
 def layout_of(names: Sequence[str], source: str, columns: str | None = None) -> Layout:
@@ -529,7 +531,10 @@ def bad_rows_error(
     lines += [f"  row {bad.row}, column {bad.column!r}: {bad.what}. Fix: {bad.fix}." for bad in first]
     if len(ordered) > len(first):
         lines.append(f"  and {len(ordered) - len(first)} more.")
-    lines.append("Correct these rows, or leave them out with `drop_bad_rows`." if can_drop else "Correct these rows.")
+    if can_drop:
+        lines.append("Correct these rows, or leave them out with `drop_bad_rows`.")
+    else:
+        lines.append("Correct these rows.")
     return BadRowsError("\n".join(lines), [asdict(bad) for bad in ordered])
 
 

@@ -144,9 +144,12 @@ def _opened(suffix: str, path: str, lines: Iterable[Line]) -> OpenTable:
     """Detect the dialect of a file and return its rows."""
     options = current_options(*FIELD_OPTIONS)
     first, lines = _peek(lines)
-    declared = _declared_mark(first) if suffix == ".csv" else ""
-    before = 1 if declared else 0
+    declared = ""
+    if suffix == ".csv":  # only Excel declares a delimiter, and only there
+        declared = _declared_mark(first)
+    before = 0
     if declared:
+        before = 1
         next(lines)
         first = first[1:]
     header, *following = [line for _, line in first] or [""]
@@ -398,13 +401,12 @@ def refuse_repeated(location: str, header: list[str]) -> None:
     counts = Counter(name.strip().casefold() for name in header)
     repeated = [name for name in dict.fromkeys(header) if counts[name.strip().casefold()] > 1]
     if repeated:
+        fix = "Rename the columns."
+        if _look_like_data(header):
+            fix = "The first line seems to be data: add a header line."
         raise DataError(
             f"{location}: column names must differ; {listed([repr(name) for name in repeated])} stands more than once. "
-            + (
-                "The first line seems to be data: add a header line."
-                if _look_like_data(header)
-                else "Rename the columns."
-            )
+            f"{fix}"
         )
 
 
@@ -432,9 +434,12 @@ def tsv_records(path: str, lines: Iterable[Line], width: int | None = None, *, w
         text = line.rstrip("\r\n")
         fields = text.split("\t")
         if '"' in text and any(field[:1] == '"' for field in fields):
-            fields = _unquoted(path, number, line, fields, len(fields) if width is None else width, remaining)
+            # Until a row is read, its own fields are the best guess of the width.
+            expected = len(fields) if width is None else width
+            fields = _unquoted(path, number, line, fields, expected, remaining)
         if any(fields):
-            width = len(fields) if width is None else width
+            if width is None:
+                width = len(fields)
             yield number, fields
 
 
@@ -512,7 +517,10 @@ def split_quoted(row: str) -> list[str] | None:
         field = _FIELD.match(row, position)
         if field is None or (field["bare"] or "").startswith('"'):
             return None
-        fields.append(field["bare"] if field["quoted"] is None else field["quoted"].replace('""', '"'))
+        if field["quoted"] is None:
+            fields.append(field["bare"])
+        else:
+            fields.append(field["quoted"].replace('""', '"'))
         position = field.end()
         if not field["end"]:
             return fields

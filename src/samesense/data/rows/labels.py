@@ -111,8 +111,9 @@ def are_quantities(texts: Sequence[str]) -> bool:
         quantity = _QUANTITY.fullmatch(text.strip())
         if quantity is None and _RATING.fullmatch(text) is None:
             return False
-        units.add(quantity["unit"].casefold() if quantity is not None and quantity["unit"] else "")
-    return bool(texts) and len(units - {""}) <= MOST_UNITS
+        if quantity is not None and quantity["unit"]:
+            units.add(quantity["unit"].casefold())
+    return bool(texts) and len(units) <= MOST_UNITS
 
 
 def is_quantity(text: str) -> bool:
@@ -230,7 +231,10 @@ def to_number(value: object) -> float | None:
     """
     # Decimals, and scalars of NumPy and torch.
     if not isinstance(value, str | int | float) and (isinstance(value, Decimal) or hasattr(value, "item")):
-        value = float(value) if isinstance(value, Decimal) else _item(value)
+        if isinstance(value, Decimal):
+            value = float(value)
+        else:
+            value = _item(value)
     if isinstance(value, (bool, int, float)):
         try:
             number = float(value)
@@ -500,11 +504,11 @@ def _unlabelled_positions(raw: Sequence[object]) -> frozenset[int]:
     """Return the positions marked as having no label: cells with ``-``, and among named classes also empty cells."""
     has_names = any(isinstance(cell, str) and _is_class_word(cell) for cell in raw)
     marks = ("-", "") if has_names else ("-",)
-    return frozenset(
-        position
-        for position, cell in enumerate(raw)
-        if (cell.strip() in marks if isinstance(cell, str) else has_names and cell is None)
-    )
+    positions = {position for position, cell in enumerate(raw) if isinstance(cell, str) and cell.strip() in marks}
+    # Parquet and JSON have no empty cells but nulls.
+    if has_names:
+        positions.update(position for position, cell in enumerate(raw) if cell is None)
+    return frozenset(positions)
 
 
 def _mixed_problems(
@@ -519,7 +523,11 @@ def _mixed_problems(
     ]
     if not numbers:
         return {}
-    strays, majority = (names, "numbers") if len(names) <= len(numbers) else (numbers, "true, false or named classes")
+    strays = numbers
+    majority = "true, false or named classes"
+    if len(names) <= len(numbers):
+        strays = names
+        majority = "numbers"
     return {
         position: (f"label {excerpt(raw[position])} stands among {majority}", "write all labels in one way")
         for position in strays
@@ -590,9 +598,9 @@ def _refuse_coded_classes(parsed: ParsedLabels, columns: Columns, source: str) -
     if from_0:
         naming = "Name the classes of 0, 1, 2 in order: `label_order` entailment,neutral,contradiction."
     else:
-        naming = "Write the classes in words" + (
-            "." if scores else ", or number them from 0 and name them in order with `label_order`."
-        )
+        naming = "Write the classes in words."
+        if not scores:
+            naming = "Write the classes in words, or number them from 0 and name them in order with `label_order`."
     integers = ", ".join(number_text(value) for value in sorted(distinct))
     raise DataError(
         f"{source}: column {columns.label!r} holds the integers {integers}, which may be classes of natural language "

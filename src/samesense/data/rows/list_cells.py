@@ -147,7 +147,8 @@ def _check_tokens(cell: str) -> None:
         depth += (kind == "open") - (kind == "close")
         if depth > DEEPEST:
             raise ListCellError(f"{shown(cell)} has lists within lists, more than {DEEPEST} deep")
-        previous = previous if kind == "space" else kind
+        if kind != "space":
+            previous = kind
         position = token.end()
 
 

@@ -9,7 +9,7 @@ import logging
 import re
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
@@ -19,7 +19,7 @@ from math import isfinite
 from pathlib import Path
 from shlex import quote
 from typing import IO, Any, Literal, NamedTuple, ParamSpec, TypeVar, get_args
-from zipfile import BadZipFile, ZipFile
+from zipfile import BadZipFile, ZipFile, ZipInfo
 
 from samesense.data.rows.encodings import CHUNK, COMMON, ICONV, encoding_of, in_utf8, wide_encoding
 from samesense.errors import ConfigError, DataError
@@ -268,13 +268,12 @@ def open_decompressed(name: str | Path) -> Iterator[IO[bytes]]:
 
 def read_errors(packing: str) -> tuple[type[Exception], ...]:
     """Return the exceptions that reading a damaged file of this compression may raise."""
+    # lzma and bz2 are loaded for their files alone: not every Python was built with them.
     if packing == ".xz":
         from lzma import LZMAError
 
         return OSError, EOFError, LZMAError
     if packing == ".zip":
-        from zipfile import BadZipFile
-
         return OSError, EOFError, zlib.error, BadZipFile, NotImplementedError
     return OSError, EOFError, zlib.error
 
@@ -297,8 +296,6 @@ def _decompress(file: IO[bytes], packing: str, name: str | Path) -> Any:
 
 def _only_member(file: IO[bytes], name: str | Path) -> IO[bytes]:
     """Open the only file of a ZIP archive; DataError if there are several or none, or it has a password."""
-    from zipfile import ZipFile
-
     archive = ZipFile(file)
     members = [
         member
@@ -306,10 +303,9 @@ def _only_member(file: IO[bytes], name: str | Path) -> IO[bytes]:
         if not member.is_dir() and not member.filename.startswith("__MACOSX/")  # metadata that macOS adds
     ]
     if len(members) != 1:
-        listed = ", ".join(member.filename for member in members[:5]) + (", and others" if len(members) > 5 else "")
         raise DataError(
-            f"{name}: a ZIP archive that is read holds exactly one file; this one holds {len(members)}"
-            f"{f' ({listed})' if members else ''}. Unpack it, and name the file that is meant: unzip {name}"
+            f"{name}: a ZIP archive that is read holds exactly one file; this one holds "
+            f"{_listed_members(members)}. Unpack it, and name the file that is meant: unzip {name}"
         )
     member_name = members[0].filename
     suffix = split_suffix(member_name)[0]
@@ -322,6 +318,16 @@ def _only_member(file: IO[bytes], name: str | Path) -> IO[bytes]:
     if members[0].flag_bits & 1:
         raise DataError(f"{name}: the file inside, {member_name}, has a password. Unpack it: unzip {name}")
     return archive.open(members[0])
+
+
+def _listed_members(members: Sequence[ZipInfo]) -> str:
+    """Return the number of files of an archive, with the names of the first."""
+    if not members:
+        return "0"
+    names = ", ".join(member.filename for member in members[:5])
+    if len(members) > 5:
+        names += ", and others"
+    return f"{len(members)} ({names})"
 
 
 def read_lines(path: str | Path, *, bounded: bool = True, carriage_returns: bool = False) -> Iterator[Line]:
@@ -338,16 +344,11 @@ def read_lines(path: str | Path, *, bounded: bool = True, carriage_returns: bool
                 yield number, line
     except read_errors(packing) as error:
         kind = "readable file"
+        fix = "Check access."
         if packing:
             kind = f"{PACKERS[packing].name} file that can be read to its end"
-        raise DataError(
-            f"{path}: this must be a {kind}; after {number} lines: {error}. "
-            + (
-                f"Download it again, or take {packing} off the name if it is not compressed."
-                if packing
-                else "Check access."
-            )
-        ) from error
+            fix = f"Download it again, or take {packing} off the name if it is not compressed."
+        raise DataError(f"{path}: this must be a {kind}; after {number} lines: {error}. {fix}") from error
 
 
 def numbered_lines(

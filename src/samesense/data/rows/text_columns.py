@@ -151,10 +151,10 @@ def text_column(rows: Sequence[Row], columns: str | None, source: str) -> str:
     problem = "no column of texts could be found"
     if candidates:
         problem = f"several columns hold texts ({listed(candidates)})"
-    raise DataError(
-        f"{source}: {problem}. Its columns: {listed(names)}. Name the one to read: `columns` "
-        + (quoted(_first_long_column(rows, candidates)) if candidates else "NAME")
-    )
+    example = "NAME"
+    if candidates:
+        example = quoted(_first_long_column(rows, candidates))
+    raise DataError(f"{source}: {problem}. Its columns: {listed(names)}. Name the one to read: `columns` {example}")
 
 
 def _first_long_column(rows: Sequence[Row], names: Sequence[str]) -> str:
@@ -181,13 +181,14 @@ def refuse_text(columns: Sequence[str], source: str, rows: Sequence[Row], otherw
             )
 
     if columns and not line.holds_names and all(_looks_like_cells(name, rows) for name in columns):
-        several = len(columns) > 1
-        are_no = "are no usual names" if several else "is no usual name"
         names = join_names([repr(name) for name in columns])
+        look = "are no usual names of columns, and look"
+        if len(columns) == 1:
+            look = "is no usual name of columns, and looks"
         raise DataError(
-            f"{source}: the first line may be a row of data: {names} {are_no} of columns, and "
-            f"{'look' if several else 'looks'} like the cells below. If the first line has the names of the columns: "
-            f"`columns` {quoted(','.join(columns))}, or `header` yes; if it is data: `header` no."
+            f"{source}: the first line may be a row of data: {names} {look} like the cells below. If the first line "
+            f"has the names of the columns: `columns` {quoted(','.join(columns))}, or `header` yes; if it is "
+            "data: `header` no."
         )
 
 
@@ -298,11 +299,15 @@ def example_columns(rows: Sequence[Row]) -> str:
         return ""
     spelled = spelled_names(names)
     known_pair = first_pair_of(TEXT_PAIRS, spelled)
-    pair = [spelled[name] for name in known_pair] if known_pair else texts[:2]
-    if len(pair) != 2:
+    columns = texts[:2]
+    if known_pair:
+        columns = [spelled[name] for name in known_pair]
+    if len(columns) != 2:
         return ""
-    label = _label_column(rows, pair, texts)
-    return ",".join(pair if label is None else [*pair, label])
+    label = _label_column(rows, columns, texts)
+    if label is not None:
+        columns.append(label)
+    return ",".join(columns)
 
 
 def example_of_three_columns(rows: Sequence[Row]) -> str:
@@ -434,15 +439,14 @@ def log_unread(
 def _unread_warning(texts: Sequence[str], columns: Sequence[str], source: str, fix: str) -> str:
     """Return the warning that the text columns ``texts`` are not read, only ``columns``."""
     text_names = join_names([repr(name) for name in texts])
-    if len(texts) == 1:
-        subject = f"column {text_names} holds"
-    else:
-        subject = f"columns {text_names} hold"
     read_names = join_names([repr(name) for name in columns])
-    return (
-        f"{source}: {subject} texts and {'is' if len(texts) == 1 else 'are'} not read; read "
-        f"{'is' if len(columns) == 1 else 'are'} {read_names}. {fix or 'To read others: `columns`'}"
-    )
+    unread = f"columns {text_names} hold texts and are not read"
+    if len(texts) == 1:
+        unread = f"column {text_names} holds texts and is not read"
+    read = f"read are {read_names}"
+    if len(columns) == 1:
+        read = f"read is {read_names}"
+    return f"{source}: {unread}; {read}. {fix or 'To read others: `columns`'}"
 
 
 def _is_unread_text(rows: Sequence[Row], name: str) -> bool:

@@ -127,13 +127,14 @@ def _rows_with_lines(
     header: int | None = None,
 ) -> Iterator[WrittenRow]:
     """Yield rows with their lines: those from the row's first line to the next row, without blank lines at the end."""
-    number = header
-    cells: dict[str, object] = {}
+    # The header is a row without cells; without a header, there is no row before the first.
+    cells: dict[str, object] | None = None
+    if header is not None:
+        cells = {}
     for next_number, next_cells in rows:
-        yield from _rows_between(lines.taken_until(next_number), None if number is None else cells, blank)
-        number = next_number
+        yield from _rows_between(lines.taken_until(next_number), cells, blank)
         cells = dict(next_cells)
-    yield from _rows_between(lines.taken_until(None), None if number is None else cells, blank)
+    yield from _rows_between(lines.taken_until(None), cells, blank)
 
 
 def _rows_between(
@@ -176,7 +177,11 @@ _NOTHING = re.compile(r"\s*")
 
 def _blank_rows(form: Form) -> re.Pattern[str]:
     """Return a pattern of lines without a filled cell."""
-    characters = re.escape(form.delimiter) + ('"' if form.rules == "csv" else "") + (" " if form.spaced else "")
+    characters = re.escape(form.delimiter)
+    if form.rules == "csv":
+        characters += '"'
+    if form.spaced:
+        characters += " "
     return re.compile(f"[{characters}]*[\r\n]*")
 
 
@@ -207,4 +212,6 @@ def with_cells(row: WrittenRow, cells: Mapping[str, object]) -> str:
         return json.dumps({**(row.cells or {}), **cells}, ensure_ascii=False)
     added = ", ".join(f"{json.dumps(name, ensure_ascii=False)}: {json.dumps(cell)}" for name, cell in cells.items())
     content = text[:-1].rstrip()
-    return f"{content}{'' if content.endswith('{') else ', '}{added}}}"
+    if content.endswith("{"):  # an empty object
+        return f"{content}{added}}}"
+    return f"{content}, {added}}}"

@@ -103,7 +103,8 @@ class TupleData(ShownRows):
         return rows_hash(rows, b"tuples\n" if self.classes is None else b"classes\n")
 
     def __str__(self) -> str:
-        return "\n".join([f"{self.name}: {line}" if not row else line for row, line in enumerate(self.summary())])
+        first, *others = self.summary()
+        return "\n".join([f"{self.name}: {first}", *others])
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return each anchor as a dictionary, with the lists of its positives and negatives."""
@@ -125,11 +126,15 @@ class TupleData(ShownRows):
         """Return lines of text: the numbers of anchors, positives and negatives, and how many rows were left out."""
         positives = sum(map(len, self.positives))
         negatives = sum(map(len, self.negatives))
-        of = f" of {len(set(self.classes.values())):,} classes" if self.classes else ""
+        of = ""
+        if self.classes:
+            of = f" of {len(set(self.classes.values())):,} classes"
         lines = [f"{len(self):,} anchors{of} with {positives:,} positives and {negatives:,} negatives"]
         lines += counts_table(self.positives, self.negatives)
         reasons = [f"{number:,} {reason}" for reason, number in self.left_out.items() if number]
-        return lines + ([f"left out: {', '.join(reasons)}"] if reasons else [])
+        if reasons:
+            lines.append(f"left out: {', '.join(reasons)}")
+        return lines
 
 
 def tuple_data(groups: Iterable[Group], *, source: str, name: str, left_out: dict[str, int] | None = None) -> TupleData:

@@ -61,14 +61,20 @@ def paraphrase(
             for start in range(0, len(texts), batch_size):
                 batch = texts[start : start + batch_size]
                 written |= zip(batch, _generate(tokenizer, writer, batch, number + 1, prompt, longest), strict=True)
+        rewritten: list[str | None] = []
         chosen_set = set(chosen)
-        paraphrases = [written[variant[0]][variant[1]] if variant in chosen_set else None for variant in variants]
-        return [
-            None if new is None or not new.strip() or normalize_text(new) == normalize_text(variant[0]) else new
-            for variant, new in zip(variants, paraphrases, strict=True)
-        ]
+        for variant in variants:
+            text, number = variant
+            paraphrase = written[text][number] if variant in chosen_set else ""
+            rewritten.append(paraphrase if _differs(paraphrase, text) else None)
+        return rewritten
 
     return rewrite
+
+
+def _differs(paraphrase: str, text: str) -> bool:
+    """Return whether a paraphrase is a text, and another one than that which was paraphrased."""
+    return bool(paraphrase.strip()) and normalize_text(paraphrase) != normalize_text(text)
 
 
 @without_bars()

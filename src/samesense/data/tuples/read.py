@@ -106,15 +106,16 @@ class _Reader:
             total += 1
             names = row_names(row[1])
             if names not in layouts:
-                layouts[names] = layout_of(
-                    names, f"{self.source}, row {row[0]}" if layouts else self.source, self.columns
-                )
+                location = f"{self.source}, row {row[0]}" if layouts else self.source
+                layouts[names] = layout_of(names, location, self.columns)
                 if self.columns is None:
                     same_layout = [candidate for candidate in first if row_names(candidate[1]) == names]
                     log_unread(same_layout, layouts[names].columns, self.source)
             layout = layouts[names]
-            row_statements, row_problems = (self._tuple if layout.label is None else self._nli)(row, layout)
-            yield from () if row_problems else row_statements
+            read_row = self._tuple if layout.label is None else self._nli
+            row_statements, row_problems = read_row(row, layout)
+            if not row_problems:
+                yield from row_statements
             problems += row_problems
         if problems and limit is not None:
             raise bad_rows_error(self.source, problems, total, limit)
@@ -128,7 +129,9 @@ class _Reader:
         problems += _list_problems(number, layout.anchor, cells.get(layout.anchor))
         anchor = str(cells.get(layout.anchor))
         # Without merging, each row is a group; the source's number distinguishes rows of equal number.
-        group = anchor if self.group_anchors else f"{self.number} {number}"
+        group = f"{self.number} {number}"
+        if self.group_anchors:
+            group = anchor
         statements: list[Statement] = []
         for name, side in layout.partners:
             try:
@@ -184,9 +187,11 @@ class _Reader:
             if text in INITIALS:
                 initials = ["e", "c"]
             parsed = parse_labels([*initials, cell], columns, self.source, self.label_order)
-            is_class = parsed.kind == "nli" and parsed.values[-1] is not None
-            message = f"label {excerpt(cell)} is not entailment, neutral or contradiction"
-            self.classes[text] = (SIDES[parsed.values[-1] or 0.0], "") if is_class else (None, message)
+            value = parsed.values[-1]
+            if parsed.kind == "nli" and value is not None:
+                self.classes[text] = SIDES[value], ""
+            else:
+                self.classes[text] = None, f"label {excerpt(cell)} is not entailment, neutral or contradiction"
         return self.classes[text]
 
 

@@ -97,10 +97,12 @@ def open_on_one_thread(model: str, settings: ShardSettings) -> Embedder:
     Shards do not use an Origin's cache of other shards either, so that their bytes are reproducible.
     """
     kind = split_kind(model)[0]
+    # An Origin scores in the precision in which it was made, and warns of another.
+    precision = settings.precision if kind else settings.arithmetic
     loaded = load(
         model,
         backend=settings.backend,
-        precision=settings.precision if kind else settings.arithmetic,
+        precision=precision,
         device=settings.device,
         deterministic=settings.deterministic,
         threads=None if settings.on_gpu else 1,
