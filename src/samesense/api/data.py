@@ -86,6 +86,7 @@ def read(
     from samesense.data.kinds import KIND_INFO, detect_kind
 
     check_columns(columns)
+    # Detection reads the first rows, which an iterator would give only once.
     sources = [rereadable(item) for item in as_sources(source)]
     detected = [detect_kind(item, columns) for item in sources]
     for kind in detected:
@@ -181,13 +182,16 @@ def doctor(  # noqa: PLR0913 - the flags of the command
         "drop_bad_rows": drop_bad_rows,
     }
     references = [] if against is None else as_sources(against)
+    # Numbered, as references are the keys of a dictionary and two may have one name.
     reference_names = numbered([_name(reference) for reference in references])
     named_references = dict(zip(reference_names, map(rereadable, references), strict=True))
     limit = sys.maxsize if all_rows else 5
     sources = as_sources(data)
+    # References count too, so that a source is told from a reference of the same file name.
     short_names = [*map(short_name, sources), *map(short_name, references)]
     names = distinct_names(short_names, [*map(_name, sources), *named_references])
     reports = [report_on(source, named_references, limit_reported=limit, **options) for source in sources]
+    # Not strict: behind the names of the sources stand those of the references.
     renamed = [_renamed(report, name) for report, name in zip(reports, names, strict=False)]
     if len(renamed) == 1:
         return renamed[0]
@@ -283,6 +287,7 @@ def mine_negatives(  # noqa: PLR0913 - the flags of the command
         sampling=sampling,
         seed=seed,
     )
+    # Data and corpus are read first: a mistake in them shows before a model is loaded.
     anchors = _anchors(data, columns=columns, label_order=label_order, drop_bad_rows=drop_bad_rows)
     texts = () if corpus is None else texts_of(corpus, corpus_columns)
     finder = load(model, precision=precision)

@@ -80,6 +80,7 @@ def dedup(  # noqa: PLR0913 - the flags of the command
         check_choice("chunk", chunk, Chunk)
     work_folder = None if work is None else Path(work)
     texts = texts_of(source, columns)
+    # The folder is keyed by the model's fingerprint, which needs torch in any case.
     compared = None if work is not None else texts
     encoder, lowest = _load_with_threshold(model, threshold, min_precision, pairs, precision, compared)
     deduplicated = run(texts, encoder, lowest, by=by, keep=keep, search=search, work=work_folder, chunk=chunk)
@@ -133,6 +134,7 @@ def match(  # noqa: PLR0913 - the flags of the command
     from samesense.inference.duplicates.match import check_top
     from samesense.inference.duplicates.match import match as run
 
+    # Before anything is read: two large files may take minutes.
     check_top(top, one_to_one=one_to_one)
     check_choice("search", search, SearchMethod)
     if chunk is not None:
@@ -180,6 +182,7 @@ def _load_with_threshold(
     check_one(threshold, min_precision, pairs is not None)
     if pairs is None:
         lowest = known_threshold(model, threshold, min_precision)
+        # Before the model is loaded, which takes far longer.
         check_threshold(lowest)
         return load(model, precision=precision, texts=texts), lowest
     labelled = labelled_pairs(pairs)

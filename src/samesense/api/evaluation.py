@@ -79,6 +79,7 @@ def evaluate(  # noqa: PLR0913 - the flags of the command
 
     check_columns(columns)
     if output is not None:
+        # Checked now: an evaluation of hours must not end with a file that cannot be written.
         check_results(output, [*names_among(data), *names_among(texts), *map(place_of, names_among(model))])
     reading = {
         "columns": columns,
@@ -89,6 +90,7 @@ def evaluate(  # noqa: PLR0913 - the flags of the command
     selected = find_tasks(data, words_of(suites), fast=fast, reading=reading)
     for line in selected.unfit:
         logger.info(line)
+    # Suites share texts, and the cache has each encoded once.
     loaded = load(model, precision=precision, fit_texts=_fit_texts(texts), cache=True)
     results = Results()
     evidence: list[Evidence] = []
@@ -99,6 +101,7 @@ def evaluate(  # noqa: PLR0913 - the flags of the command
                 outcome = task.evaluate(loaded)
             results += outcome.results
             evidence += outcome.evidence
+        # An average gets its interval from the evidence of its members.
         results += suite_averages(results, evidence if intervals else ())
     finally:  # keep the finished sets, which may have taken hours, when one fails or is interrupted
         if output is not None and results:
@@ -175,6 +178,7 @@ def compare(  # noqa: PLR0913 - the flags of the command
     if output is not None:
         check_place(output, inputs)
     if results is not None:
+        # The page counts as an input here, as results must not be appended to it.
         check_results(results, [*inputs, *names_among(output)])
 
     def keep(rows: Sequence[Result]) -> None:
@@ -197,6 +201,7 @@ def compare(  # noqa: PLR0913 - the flags of the command
         reading=reading,
         keep=keep,
     )
+    # The results of each model are kept as soon as it is done; averages exist only now.
     keep(report.averages)
     if output is not None:
         with stage("writing the page"):
@@ -286,13 +291,16 @@ def calibrate(  # noqa: PLR0913 - the flags of the command
     settings = CalibrationSettings(
         shape=map, yes=yes, decide=decide, min_precision=min_precision, min_recall=min_recall, folds=folds, seed=seed
     )
+    # Labels that allow no calibration are refused before the model is loaded.
     check_labels(pairs, settings)
     home = home_of(model)
     path = home.place(None if output is None else Path(output))
     check_place(path, names_among(data))
     if figure is not None:
         check_figure(Path(figure))
+        # The calibration is among the inputs, so that the figure cannot replace it.
         check_place(figure, [*names_among(data), path, place_of(model)])
+    # The fingerprint binds the calibration to these weights: it is refused for any others.
     calibrated = run(scorer or load(model, precision=precision), pairs, home.fingerprint(), settings)
     store(calibrated.calibration, path)
     if figure is not None:
@@ -323,6 +331,7 @@ def _held_out_scores(model: str, reading: Mapping[str, Any]) -> tuple[Model | No
         f"data: {len(held_out.data)} pairs of {held_out.data.name} with the scores that the run has kept of them "
         f"({held_out.protocol})"
     )
+    # The scores are looked up, as the pairs are those of the run, in its order.
     scorer = Model(score=lambda pairs: held_out.scores, name=model, protocol=held_out.protocol)
     return scorer, held_out.data
 
@@ -334,6 +343,7 @@ def _calibration_plot(calibrated: Calibrated, name: str) -> Any:
 
     fitted = calibrated.calibration
     scores = calibrated.scores
+    # An isotonic map bends at observed scores, which an even grid would miss.
     grid = np.union1d(np.linspace(scores.min(), scores.max(), 400), scores)
     predicted = {"calibrated, cross-validated": calibrated.held_out}
     if calibrated.before is not None:

@@ -158,6 +158,7 @@ def build_index(  # noqa: PLR0913 - each is one flag of the command
     """
     from samesense.inference.collection.build import prepare
 
+    # A string is a sequence too, of its letters.
     names: Iterable[str | Path] = [sources] if isinstance(sources, str | Path) else sources
     prepared = prepare(
         [str(name) for name in names],
@@ -188,6 +189,7 @@ def open_index(folder: str | Path, *, model: Any = None) -> Index:
 
     collection = Collection.open(folder)
     about = collection.about()
+    # The precision of the build: queries are encoded as the stored texts were.
     embedder = _embedder(about["model"] if model is None else model, about["precision"])
     collection.check_model(embedder)
     return Index(collection, embedder)

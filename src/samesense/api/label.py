@@ -118,16 +118,19 @@ def label(  # noqa: PLR0913 - the flags of the command
     _check(pairs, pairs_by, other, scorer, max_calls)
     score, by = _scorer(scorer, scale, max_calls, precision)
     if score is None:
+        # Checked now, as reading texts and choosing pairs comes before the page.
         _check_page(port)
     read = [
         *names_among(source),
         *(place_of(str(name)) for name in (scorer, model, other) if isinstance(name, str | Path)),
     ]
+    # The file is taken before pairs are chosen, so that a second writer is refused at once.
     with open_labels(Path(output), by, read) as labels:
         load_model = partial(_opened, precision=precision)
         chosen = _chosen(source, columns, pairs, pairs_by, load_model, model, other, np.random.default_rng(seed))
         labels.check(chosen)
         if score is None:
+            # Only the page needs the extra `serve`.
             from samesense.inference.labelling.app import run
             from samesense.inference.labelling.desk import Desk
 
@@ -181,6 +184,7 @@ def _scorer(scorer: Any, scale: ScaleName, max_calls: int | None, precision: Pre
 def _opened(model: Any, *, precision: Precision) -> Model:
     from samesense.inference.models.load import load
 
+    # Choosing pairs and scoring them encode the same texts.
     return load(model, precision=precision, cache=True)
 
 

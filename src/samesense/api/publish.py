@@ -71,6 +71,7 @@ def export(  # noqa: PLR0913 - the flags of the command
     }
     pairs = None if data is None else labelled_pairs(data, **options)
     description = write(model, Path(output), int8=int8, pairs=pairs, weights=weights, overwrite=overwrite)
+    # The exported graph scores the pairs: a calibration must fit the scores that it is applied to.
     message = carry(model, Path(output), load(output, backend="onnx"), pairs)
     if message:
         logger.info(message)

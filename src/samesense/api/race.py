@@ -67,9 +67,11 @@ def race(  # noqa: PLR0913 - the flags of the command
     from samesense.recipes.reading import Reading
     from samesense.recipes.train import plan
 
+    # The budget counts from the call: reading and the import of torch use it up too.
     begun = now()
     seconds = seconds_of(budget)
     reading = Reading(columns, label_order, label_range, drop_bad_rows)
+    # Before torch is imported, so that mistakes in data and settings show at once.
     planned = plan(data, dev=dev, test=test, settings={"seed": seed}, reading=reading)
     with stage("loading torch"):
         from samesense.recipes.race.run import race as run

@@ -97,6 +97,7 @@ def score(  # noqa: PLR0913 - the flags of the command
         scored_source = ScoredSource(table, name)
         survey = scored_source.survey(columns)
         ScoreColumns(prefix, None, None).check(survey.names, scored_source.name)  # before the model is loaded
+        # With few texts, NumPy encodes them, and nothing waits for the import of torch.
         scorer = load(
             model,
             precision=precision,
@@ -104,6 +105,7 @@ def score(  # noqa: PLR0913 - the flags of the command
             calibration=None if calibration is None else Path(calibration),
         )
         added = score_columns(scorer, threshold, min_precision, prefix)
+        # Again, as only the model's calibration tells which columns there are besides the score.
         added.check(survey.names, scored_source.name)
         if survey.without:
             logger.warning(missing_texts(scored_source.name, survey.rows, survey.without))
@@ -122,8 +124,10 @@ def _file_of(source: Source) -> Iterator[tuple[Source, str]]:
         raise DataError("Standard input is read here, and it is closed. Give a file, or let it be open: < FILE")
     with TemporaryDirectory(prefix="samesense-") as folder:
         path = Path(folder) / "standard-input.tsv"
+        # Bytes are copied, so that the encoding is found as for any file.
         with path.open("wb") as copy:
             shutil.copyfileobj(sys.stdin.buffer, copy)
+        # An error of the caller's block arrives here; its message names a copy that the user never saw.
         try:
             yield str(path), "standard input"
         except DataError as error:

@@ -67,6 +67,7 @@ class SentenceEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         deterministic: bool = False,
         show_progress_bar: bool | None = None,
     ) -> None:
+        # scikit-learn clones an estimator by these attributes: each must be the argument, unchanged.
         self.model = model
         self.normalize = normalize
         self.chunk = chunk
@@ -85,6 +86,7 @@ class SentenceEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         if not texts:
             raise DataError("`fit` takes at least one text; received none.")
         model = self._open()
+        # ClassNamePrefixFeaturesOutMixin makes the names of the output columns of this.
         self._n_features_out = self._encode(model, texts[:1]).shape[1]
         self.model_ = model
         return self
@@ -94,6 +96,7 @@ class SentenceEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         texts = text_column(X)
         model: Model = getattr(self, "model_", None) or self._open()
         if not texts:
+            # No rows, but as wide as those of the model.
             return self._encode(model, ["a"])[:0]
         return self._encode(model, texts)
 
@@ -107,6 +110,7 @@ class SentenceEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             "prompt": self.prompt,
         }
         if isinstance(self.model, str | Path):
+            # The options are a tuple, since the cache needs arguments that can be hashed.
             model = _open_named(str(self.model), _newest_change(self.model), tuple(options.items()))
         else:
             model = load(self.model, **options)
@@ -126,6 +130,7 @@ class SentenceEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         tags.input_tags.string = True
         tags.input_tags.one_d_array = True
         tags.input_tags.two_d_array = False
+        # A frozen model transforms without `fit`, and checks of scikit-learn must know it.
         tags.requires_fit = False
         return tags
 
@@ -151,6 +156,7 @@ def text_column(data: Any) -> list[str]:
     Raises:
         DataError: for one text alone, for several columns, and for a row without a text, which it names.
     """
+    # All of these can be iterated: a string gives its letters, a set has no order of rows.
     if isinstance(data, str | bytes | Mapping | set | frozenset):
         raise DataError(
             f"SentenceEncoder takes one text a row, in a list or a column; received {type(data).__name__}. "
@@ -162,6 +168,7 @@ def text_column(data: Any) -> list[str]:
             f"SentenceEncoder takes one column of texts; received {shape[1]} columns. Name it: frame['text'], or "
             "ColumnTransformer([('text', SentenceEncoder(), 'text')])."
         )
+    # As objects: in an array of strings, None would become the text "None".
     values = np.asarray(data, dtype=object).ravel().tolist() if shape else list(data)
     missing = [row for row, value in enumerate(values) if not isinstance(value, str)]
     if missing:
@@ -171,4 +178,5 @@ def text_column(data: Any) -> list[str]:
             f"{len(missing)} of {len(values)} rows hold no text. Leave such rows out, as by frame.dropna(subset="
             "['text']), or fill them, as by frame['text'].fillna('')."
         )
+    # numpy.str_ is a str too; plain strings go on.
     return [str(text) for text in values]

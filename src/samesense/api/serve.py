@@ -88,12 +88,14 @@ def serve(  # noqa: PLR0913 - the flags of the command
         samesense: serving 'mine' at http://127.0.0.1:8000
     """
     _check(long)
+    # The check comes first, as these imports fail without the extra `serve`.
     from samesense.inference.labelling.file import open_labels
     from samesense.inference.serve.labels import BY
     from samesense.inference.serve.opening import open_models, read_keys
     from samesense.inference.serve.run import serve as run
     from samesense.inference.serve.services import Services
 
+    # Before the models: a wrong file of keys shows at once.
     keys = read_keys(_path(api_key_file))
     servings = open_models(
         models,
@@ -158,6 +160,7 @@ def app(  # noqa: PLR0913 - those of serve
 
     chosen = _models_of_environment() if models is None else models
     if isinstance(chosen, str | Path | Sequence | Mapping):
+        # Called only to raise now: the models are opened when the application starts.
         named_models(chosen)
     opening = partial(
         open_models,
@@ -188,6 +191,7 @@ def _path(file: str | Path | None) -> Path | None:
 
 
 def _models_of_environment() -> list[str]:
+    # Like a shell, so that a path with spaces can be quoted.
     names = shlex.split(os.environ.get(MODELS_VARIABLE, ""))
     if not names:
         raise ConfigError(

@@ -53,6 +53,7 @@ def similarity(
     pairs = _pairs(text1, text2)
     texts = [text for pair in pairs for text in pair]
     path = None if calibration is None else Path(calibration)
+    # With few texts, NumPy encodes them, and nothing waits for the import of torch.
     scorer = load(model, precision=precision, texts=texts, calibration=path)
     calibrated = calibrated or calibration is not None
     if by == "sentences":

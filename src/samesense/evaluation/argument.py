@@ -121,6 +121,7 @@ def _folds(data: PairData, k: int, mode: Mode, seed: int) -> list[Rows]:
         raise ConfigError(f"There can be 2 to {MOST_SUBSETS} folds, got {k}.")
     if seed < 0:
         raise ConfigError(f"seed must be 0 or larger, got {seed}.")
+    # A fold needs two pairs, as one has no correlation.
     if len(data) < 2 * k:
         raise DataError(f"{data.source}: {k} folds need at least {2 * k} pairs, got {len(data)}. Ask for fewer folds.")
     if mode == "mixed":
@@ -129,6 +130,7 @@ def _folds(data: PairData, k: int, mode: Mode, seed: int) -> list[Rows]:
     groups = group_pairs(data.sentences1, data.sentences2, "sentences")
     largest = int(np.bincount(groups).max())
     count = int(groups.max()) + 1
+    # A group is never cut: with half of the pairs, it alone outweighs all other folds.
     if 2 * largest > len(data) or count < k:
         reason = f"{largest} of {len(data)} are connected by shared sentences"
         if count < k and 2 * largest <= len(data):
@@ -144,6 +146,7 @@ def _folds(data: PairData, k: int, mode: Mode, seed: int) -> list[Rows]:
 
 def _topics(data: PairData) -> list[Rows]:
     topics = list(subset_members(data.subsets).values())
+    # Pairs without a topic are in no subset, so that no fold would hold them out.
     if sum(map(len, topics)) != len(data):
         raise DataError(
             f"{data.source}: folds by topic need the topic of every pair as its subset, 2 to {MOST_SUBSETS} of them; "

@@ -106,6 +106,7 @@ def _row(average: Average, members: Mapping[str, Result], evidence: Sequence[Evi
         low=low,
         high=high,
         seed=first.seed,
+        # The sum over some members would pass for the cost of all.
         seconds=sum(timed) if len(timed) == len(members) else None,
     )
 
@@ -131,6 +132,7 @@ def _interval(members: Sequence[Result], evidence: Sequence[Evidence]) -> tuple[
     evidence_of = {(item.task, item.dataset, item.metric, item.model, item.seed): item for item in evidence}
     of_members = [evidence_of.get((row.task, row.dataset, row.metric, row.model, row.seed)) for row in members]
     figures = [
+        # A seed for each set: with one seed, sets of equal size would be resampled alike.
         resampled_figures([item.values], item.labels, item.statistic, samples=SAMPLES, seed=number)
         for number, item in enumerate(of_members)
         if item is not None

@@ -58,6 +58,7 @@ class BinaryTask(Task):
     def evaluate(self, candidate: Scorer) -> TaskResult:
         """Return ``average_precision`` and, with dev pairs, ``accuracy`` and ``f1``, all with evidence."""
         pairs = self.test.pairs()
+        # In one call, a text of both test and dev is encoded once even without a cache.
         all_scores, seconds = timed_scores(candidate, pairs + (self.dev.pairs() if self.dev else []))
         scores = all_scores[: len(pairs)]
         labels = np.asarray(self.test.labels, dtype=np.float64)
@@ -97,6 +98,7 @@ def _from_benchmark(splits: BenchmarkSplits, benchmark: Benchmark) -> BinaryTask
     test = splits.pairs(benchmark, "test")
     if test is None:
         return None
+    # A benchmark published without dev has its thresholds fitted on train.
     fitted_on = "dev" if "dev" in benchmark.rows else "train"
     dev = splits.pairs(benchmark, fitted_on)
     note = splits.note(benchmark, "test", fitted_on)

@@ -59,6 +59,7 @@ def train_layers(
     Differs: SentEval has separate batches of exactly 64 rows for each problem. With two classes, one class has the
         negated weights of the other, which Adam preserves; in SentEval both start at random.
     """
+    # The column of ones carries the bias.
     x = np.ones((len(features), features.shape[1] + 1), dtype=np.float32)
     x[:, :-1] = features
     class_count = int(classes.max()) + 1
@@ -67,16 +68,20 @@ def train_layers(
     count = len(grid) * len(training)
     # With one logit, the initial margin of two classes then has the same variance as with two logits.
     bound = 1 / np.sqrt(features.shape[1] * (2 if logits == 1 else 1))
+    # All problems start alike, so that only their rows and penalties make them differ.
     start = source.uniform(-bound, bound, (x.shape[1], 1, logits)).astype(np.float32)
     layers = _Layers(np.repeat(start, count, axis=1), np.repeat(np.array(grid, dtype=np.float32), len(training)))
+    # Tiled where penalties are repeated: a problem's column is that of its penalty and its rows.
     own_rows = np.tile(training.T.astype(np.float32), len(grid))
     held_rows = np.tile(held.T, len(grid))
     best = layers.weights.copy()
     best_accuracy = np.full(count, -1.0)
     running = np.arange(count)  # problems that have not ended
     misses = np.zeros(count, dtype=int)
+    # A batch is drawn from all rows, and each problem learns from its share of them.
     size = max(1, round(BATCH / float(training.mean())))
     passes = 0
+    # As in SentEval's loop, `<=` allows one round beyond the maximum.
     while len(running) and passes <= MOST_PASSES:
         for _ in range(PASSES):
             order = source.permutation(len(x))
@@ -124,13 +129,16 @@ class _Layers:
     def step(self, gradient: Narrow) -> None:
         """Update all weights by one step of Adam; ``gradient`` is overwritten."""
         self.steps += 1
+        # Coupled decay passes through both moments, as in torch's Adam and unlike AdamW.
         gradient += self.decay * self.weights
         self.first += (1 - FIRST_DECAY) * (gradient - self.first)
+        # second += (1 - decay) * (gradient² - second), in place to spare a temporary array.
         gradient *= gradient
         gradient -= self.second
         gradient *= 1 - SECOND_DECAY
         self.second += gradient
         size = np.sqrt(self.second, out=gradient)
+        # The correction of the second moment's bias is applied to its root, as in torch.
         size *= 1 / (1 - SECOND_DECAY**self.steps) ** 0.5
         size += SMALL
         self.weights -= RATE / (1 - FIRST_DECAY**self.steps) * self.first / size
@@ -154,6 +162,7 @@ def _gradient(x: Narrow, classes: Classes, own_rows: Narrow, weights: Narrow) ->
         slope = np.exp(margins - margins.max(axis=2, keepdims=True))
         slope /= slope.sum(axis=2, keepdims=True)
         slope[np.arange(len(x)), :, classes] -= 1
+    # A batch may have no row of a problem, whose gradient is then 0.
     slope *= (own_rows / np.maximum(own_rows.sum(axis=0), 1))[:, :, None]
     gradient: Narrow = (x.T @ slope.reshape(len(x), -1)).reshape(weights.shape)
     return gradient
@@ -162,6 +171,7 @@ def _gradient(x: Narrow, classes: Classes, own_rows: Narrow, weights: Narrow) ->
 def _accuracies(x: Narrow, classes: Classes, held_rows: Marks, weights: Narrow) -> Floats:
     """Return the accuracy of each problem on its held-out rows ``(problems,)``."""
     correct = np.zeros(weights.shape[1])
+    # In blocks, as the margins are those of all problems at once.
     for first in range(0, len(x), BLOCK_ROWS):
         rows = slice(first, first + BLOCK_ROWS)
         margins = (x[rows] @ weights.reshape(len(weights), -1)).reshape(-1, *weights.shape[1:])
@@ -217,6 +227,7 @@ def cross_predict(
     problems = [rows for fold in folds for rows in (_early_stopping_rows(fold), *fold.trials)]
     training = _marks(len(classes), [train for train, _ in problems])
     held = _marks(len(classes), [held_out for _, held_out in problems])
+    # Rows that are only tested would make every pass longer for nothing.
     used = (training | held).any(axis=0)
     weights = train_layers(features[used], classes[used], training[:, used], held[:, used], GRID)
     predicted: Classes = np.full(len(classes), -1, dtype=np.intp)
@@ -245,6 +256,7 @@ def _marks(rows: int, members: Sequence[Rows]) -> npt.NDArray[np.bool_]:
 
 def _early_stopping_rows(fold: Fold) -> tuple[Rows, Rows]:
     """Return the rows that the final classifier is trained on, and those for its early stopping."""
+    # A single trial is a given dev split, which stops the final classifier too.
     if len(fold.trials) == 1:
         return fold.trials[0][0], fold.trials[0][1]
     shuffled = np.random.default_rng(SEED).permutation(fold.train)

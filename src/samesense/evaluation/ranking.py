@@ -115,11 +115,13 @@ def ranked_lists(data: PairData) -> list[RankedList]:
     for row, (pair, label) in enumerate(zip(data.pairs(), data.labels, strict=True)):
         if label < 0:
             raise DataError(f"{data.source}: a ranking needs labels of 0 or larger; that of pair {row} is {label:g}.")
+        # A sentence paired with itself counts once, not in both positions.
         for query, partner in dict.fromkeys((pair, pair[::-1])):
             labels_of.setdefault(query, {}).setdefault(partner, []).append(label)
     return [
         RankedList(query, list(partners), np.array([_average(labels) for labels in partners.values()]))
         for query, partners in labels_of.items()
+        # Pairs count here, not partners: a repeated pair counts each time.
         if sum(map(len, partners.values())) >= FEWEST_PAIRS
     ]
 

@@ -96,6 +96,7 @@ def evaluate_candidates(
         with stage("measuring speeds in turns"):
             measured = [*costs(candidates, list(dict.fromkeys(_all_texts(tasks, pairs))))]
     while candidates:
+        # Taken off the list, which would otherwise keep every model in memory.
         spec, candidate = candidates.pop(0)
         logger.info(f"model {count - len(candidates)} of {count}: {candidate.name}")
         results_before = len(evaluations.results)
@@ -140,6 +141,7 @@ def _evaluate_model(
             evaluations.results += outcome.results
             evaluations.evidence += outcome.evidence
         seconds[task.suite] = seconds.get(task.suite, 0.0) + time.perf_counter() - started
+    # Seeds share a name, and the first of them is drawn.
     if pairs and candidate.embeds and candidate.name not in evaluations.sentences:
         try:
             evaluations.sentences[candidate.name] = candidate.scores(pairs)
@@ -163,6 +165,7 @@ def _evaluate_model(
 def _all_texts(tasks: Sequence[Task], pairs: Sequence[Pair]) -> Iterator[str]:
     for task in tasks:
         yield from task.texts()
+    # Every sentence is paired with every other, so that the first ones are all of them.
     for first, _ in pairs:
         yield first
 

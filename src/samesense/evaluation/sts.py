@@ -119,7 +119,9 @@ def check_inputs(pairs: Sequence[Pair], labels: Sequence[float], subsets: Sequen
         raise DataError(f"There must be one label for each pair, got {len(labels)} labels and {len(pairs)} pairs.")
     if subsets is not None and len(subsets) != len(pairs):
         raise DataError(f"There must be one subset for each pair, got {len(subsets)} and {len(pairs)} pairs.")
+    # Any scores without ties do, as only the labels are in question.
     check_correlates(np.arange(len(pairs)), labels)
+    # Called only to raise for a reserved name.
     subset_members(subsets)
 
 

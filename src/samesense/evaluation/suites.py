@@ -149,6 +149,7 @@ def _open(source: Source, reading: Mapping[str, Any]) -> dict[str, BenchmarkSpli
         return _pairs(source, reading)
     if str(source) in BENCHMARKS:
         return hub_splits(str(source))
+    # A hub name, or a file that is missing: reading it gives the message that fits.
     if "/" in str(source) or path.suffix:
         return _pairs(source, reading)
     raise DataError(

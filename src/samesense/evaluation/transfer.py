@@ -171,6 +171,7 @@ class TransferTask(Task):
         if not self._paired:
             return embeddings[rows]
         wide = embeddings.astype(np.float64)
+        # `texts` yields the two texts of a pair one after the other.
         first = wide[rows[::2]]
         second = wide[rows[1::2]]
         return np.concatenate([np.abs(first - second), first * second], axis=1)

@@ -172,4 +172,5 @@ def share_without_comparison(labels: Sequence[float], batch_size: int) -> float:
     """
     size = min(batch_size, len(labels))
     counts = np.unique(np.asarray(labels), return_counts=True)[1].tolist()
+    # Exact integers: as floats, the binomials of thousands of examples overflow.
     return sum(math.comb(count, size) for count in counts if count >= size) / math.comb(len(labels), size)

@@ -78,6 +78,7 @@ class Progress(TrainerCallback):
     def on_step_end(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         """Move the bar by a step."""
         if self.bar.is_visible and self._latest is not None:
+            # A key that is set again keeps its place, so that the loss stays in front.
             self.figures = {"loss": "", **self.figures} | {"loss": f"{float(self._latest):.3f}"}
             self.bar.set_postfix(self.figures)
         self.bar.update(state.global_step - self.bar.n)
@@ -271,4 +272,5 @@ def loss_weights(loss: nn.Module) -> dict[str, Tensor]:
 def load_loss_weights(loss: nn.Module, checkpoint: Path) -> None:
     """Load the loss's own weights from a checkpoint, if the loss has any."""
     if loss_weights(loss):
+        # Not strict: the weights of the model are missing here, and the trainer loads them.
         loss.load_state_dict(torch.load(checkpoint / LOSS_WEIGHTS, weights_only=True), strict=False)

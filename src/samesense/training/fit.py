@@ -198,14 +198,17 @@ def fit(  # noqa: PLR0913 - the arguments of a run
             args=args,
             train_dataset=dataset,
             data_collator=collator,
+            # For several losses, sentence-transformers takes a plain dictionary.
             loss=dict(loss.items()) if isinstance(loss, nn.ModuleDict) else loss,
             evaluator=evaluator,
             callbacks=[*run_callbacks, times, gradients, *text_callbacks, *callbacks],
         )
         if isinstance(batches, Mix):
+            # In time, as the trainer makes its batch samplers only when it trains.
             trainer.mix = batches
         if sparse:
             arguments = trainer.get_optimizer_cls_and_kwargs(trainer.args, model)[1]
+            # torch's own AdamW refuses sparse gradients.
             trainer.optimizer_cls_and_kwargs = (RowAdamW, arguments)
         clip_all(trainer, loss, gradients.check_norm)
 
@@ -263,6 +266,7 @@ def _run(
         gradients.broken = trainer.state.global_step + 1
         gradients.problem = str(error)
         if trainer.state.best_model_checkpoint is not None:
+            # The trainer does this at a regular end alone, which the exception skipped.
             trainer._load_best_model()
         return True
 
@@ -374,14 +378,17 @@ def _arguments(
         eval_steps=settings.steps_between_evaluations(examples),
         metric=f"eval_{DEV_METRIC}" if selecting else None,
         greater_is_better=True,
+        # A resumed run has the score of its start in the history.
         eval_on_start=selecting and starting,
         use_cpu=model.device.type == "cpu",
         num_train_epochs=settings.epochs,
         max_steps=settings.max_steps or -1,
         per_device_train_batch_size=settings.batch_size,
+        # For several objectives, MixedTrainer replaces it by that of each data set.
         batch_sampler=batch_sampler_of("random" if isinstance(batches, Mix) else batches),
         lr_scheduler_type=settings.lr_scheduler_type,
         max_grad_norm=settings.max_grad_norm,
+        # Pinned memory speeds up copies to a GPU only; without one torch warns.
         dataloader_pin_memory=model.device.type == "cuda",
     )
 

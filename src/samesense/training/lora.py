@@ -58,6 +58,7 @@ def add_adapters(model: SentenceTransformer | CrossEncoder, rank: int) -> Any:
 
 def merge(adapters: Any) -> None:
     """Merge adapters into the weights of their layers, and remove them from the model."""
+    # safe_merge raises if a merged weight is NaN, and leaves the layer as it was.
     adapters.merge_and_unload(safe_merge=True)
 
 
@@ -85,6 +86,7 @@ def keep(adapters: Any, model: SentenceTransformer) -> None:
     """Prepare a trained model to be saved as adapters with the name of its base model, without whole weights."""
     trunk = model[0].model
     source = Path(trunk.name_or_path)
+    # A relative path would mean another folder to whoever opens the model from elsewhere.
     adapters.peft_config[NAME].base_model_name_or_path = str(
         source.resolve() if source.exists() else trunk.name_or_path
     )

@@ -162,6 +162,7 @@ class Blocks:
             self.pad = self.mask
 
     def _ids(self, text: str) -> list[int]:
+        # Not verbose: it warns of documents longer than the model reads, and these are cut into blocks.
         return list(self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
 
     def cut(self, document: Iterable[Sequence[str]]) -> Iterator[list[int]]:

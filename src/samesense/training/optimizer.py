@@ -173,6 +173,7 @@ def clip_all(trainer: Trainer, loss: nn.Module, check_norm: Callable[[float], bo
         optimizer = getattr(trainer.optimizer, "optimizer", trainer.optimizer)  # accelerate wraps it
         norm = clip_gradients(weights, max_norm, optimizer)
         if trainer.accelerator.scaler is None and not check_norm(float(norm)):
+            # Without a gradient, the optimiser passes over a weight.
             for weight in weights:
                 weight.grad = None
         return norm
@@ -201,5 +202,7 @@ def clip_gradients(weights: Iterable[Tensor], max_norm: float, optimizer: Any) -
 def _gradient_values(weight: Tensor, gradient: Tensor) -> Tensor:
     if not gradient.is_sparse:
         return gradient
+    # Entries of one row are added up first, as the norm of a sum is not that of its parts.
     weight.grad = gradient.coalesce()
+    # A view, so that scaling it scales the gradient.
     return weight.grad.values()

@@ -94,11 +94,13 @@ class TeacherStore:
         ``numbers`` are positions in the corpus ``(n,)``, in any order; they may be repeated.
         """
         indices = np.asarray(numbers.cpu() if isinstance(numbers, Tensor) else numbers)
+        # numpy has no minimum of nothing.
         if indices.size and not (indices.min() >= 0 and indices.max() < len(self)):
             raise ValueError(
                 f"The rows of this store are 0 to {len(self) - 1}; received {indices.min()} to {indices.max()}. "
                 "It belongs to another corpus, or the labels are no row numbers."
             )
+        # Rounded to float16, stored vectors are no longer quite of unit length.
         return unit(torch.from_numpy(self._vectors[indices].astype(np.float32)))
 
 

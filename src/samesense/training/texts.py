@@ -52,6 +52,7 @@ class TrainingTexts:
         self.given += len(texts)
         self._count(texts, features)
         if self.max_length is not None and "attention_mask" in features:
+            # Only texts that fill the length can be longer; they alone are tokenised again.
             at_limit = features["attention_mask"].sum(dim=1) >= self.max_length
             self.cut += self._longer([text for text, is_full in zip(texts, at_limit.tolist(), strict=True) if is_full])
         return features
@@ -66,6 +67,7 @@ class TrainingTexts:
             self._watch.look(texts, features)
             return
         self._watch.look(features)
+        # Hashes are remembered, as the pairs of all epochs would fill the memory.
         pairs = [pair for pair in dict.fromkeys(map(tuple, texts)) if hash(pair) not in self._pairs]
         self._unread.take(self._watch.unread(pairs))
         self._pairs.update(map(hash, pairs))

@@ -119,6 +119,7 @@ class SetEpoch(TrainerCallback):
 
     def on_epoch_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         """Set the epoch."""
+        # The trainer's epoch is a quotient of steps, which may fall just below a whole number.
         self.batches.epoch = int((state.epoch or 0) + 1e-6)
 
 
