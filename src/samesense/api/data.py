@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from samesense.data.tuples.data import TupleData
     from samesense.types import Score
 
+# Functions import what they use, so that ``import samesense`` and --help load neither torch nor transformers.
+
 logger = logging.getLogger(__name__)
 
 Scale = tuple[float, float]
@@ -113,12 +115,13 @@ def _joined_pairs(sources: Sequence[Source], detected: Sequence[DetectedKind], o
     """Read sources of labelled pairs, each by its detected columns, and join them."""
     from samesense.data import concat
 
-    return concat(
-        [
-            labelled_pairs(source, **{**options, "columns": kind.columns})
-            for source, kind in zip(sources, detected, strict=True)
-        ]
-    )
+    datasets = [
+        labelled_pairs(source, **{**options, "columns": kind.columns})
+        for source, kind in zip(sources, detected, strict=True)
+    ]
+    if len(datasets) == 1:
+        return datasets[0]
+    return concat(datasets)
 
 
 def _unlabelled(

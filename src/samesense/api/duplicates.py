@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from samesense.inference.duplicates.match import Matched
     from samesense.inference.models.model import Model
 
+# Functions import what they use, so that ``import samesense`` and --help load neither torch nor transformers.
+
 logger = logging.getLogger(__name__)
 
 

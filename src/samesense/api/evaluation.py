@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from samesense.results import Results
     from samesense.types import Evidence, Result
 
+# Functions import what they use, so that ``import samesense`` and --help load neither torch nor transformers.
+
 logger = logging.getLogger(__name__)
 
 
@@ -306,7 +308,7 @@ def calibrate(  # noqa: PLR0913 - the flags of the command
     if figure is not None:
         save_plot(_calibration_plot(calibrated, Path(figure).stem), Path(figure))
     written = [path] if figure is None else [path, figure]
-    logger.info(f"written: {', '.join(map(str, written))}")
+    logger.info(f"written: {', '.join(str(file) for file in written)}")
     return calibrated
 
 

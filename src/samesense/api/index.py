@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from samesense.inference.collection.documents import ReadingReport
     from samesense.inference.collection.embedder import Embedder
 
+# Functions import what they use, so that ``import samesense`` and --help load neither torch nor transformers.
+
 
 class Index:
     """A collection on disk with the model that it was built with; see :func:`build_index` and :func:`open_index`.

@@ -18,6 +18,8 @@ from samesense.execution.unread import logs_unread
 if TYPE_CHECKING:
     from samesense.inference.onnx.format import Description
 
+# Functions import what they use, so that ``import samesense`` and --help load neither torch nor transformers.
+
 logger = logging.getLogger(__name__)
 
 

@@ -14,6 +14,8 @@ from samesense.execution.unread import logs_unread
 if TYPE_CHECKING:
     from samesense.recipes.race.board import RaceResult
 
+# Functions import what they use, so that ``import samesense`` and --help load neither torch nor transformers.
+
 
 @logs_unread
 @reads_tables

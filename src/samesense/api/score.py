@@ -19,6 +19,8 @@ from samesense.errors import ConfigError, DataError
 from samesense.execution.unread import logs_unread
 from samesense.types import Precision
 
+# Functions import what they use, so that ``import samesense`` and --help load neither torch nor transformers.
+
 logger = logging.getLogger(__name__)
 
 

@@ -18,6 +18,8 @@ from samesense.types import Precision
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
+# Functions import what they use, so that ``import samesense`` and --help load neither torch nor transformers.
+
 
 LIMITS = Limits()
 
@@ -159,6 +161,7 @@ def app(  # noqa: PLR0913 - those of serve
     from samesense.inference.serve.services import Services
 
     chosen = _models_of_environment() if models is None else models
+    # Names are checked now; the models are opened when the application starts.
     if isinstance(chosen, str | Path | Sequence | Mapping):
         # Called only to raise now: the models are opened when the application starts.
         named_models(chosen)

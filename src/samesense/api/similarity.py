@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from samesense.inference.sentences import SentenceMatches
     from samesense.types import Scores
 
+# Functions import what they use, so that ``import samesense`` and --help load neither torch nor transformers.
+
 
 @logs_unread
 def similarity(
@@ -72,6 +74,7 @@ def _pairs(text1: Any, text2: Any) -> list[Pair]:
     """Return pairs from two texts, two lists of texts, or pairs."""
     from samesense.inference.models.model import checked_pairs
 
+    # A text is a sequence as well, so that two texts come first.
     if isinstance(text1, str) and isinstance(text2, str):
         return [(text1, text2)]
     if isinstance(text1, str) or isinstance(text2, str):

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from samesense.recipes.training_run import TrainingRun
     from samesense.results import Markdown, Results
 
+# Functions import what they use, so that ``import samesense`` and --help load neither torch nor transformers.
+
 
 @logs_unread
 @reads_tables

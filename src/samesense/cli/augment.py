@@ -6,6 +6,8 @@ from samesense.cli.command import reads_tables
 from samesense.cli.output import Json, Several, logger, put, put_json
 from samesense.data.tuples.paraphrase import PARAPHRASER, AugmentName
 
+# Commands import what they use when they run, so that --help and completion stay quick.
+
 
 @reads_tables
 def augment(

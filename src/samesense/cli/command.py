@@ -91,6 +91,7 @@ def parameters_of(function: Function) -> dict[str, inspect.Parameter]:
 
     The type that the function returns is not resolved: it may be one that is imported for type checkers only.
     """
+    # Types are looked up in the module of the function, not in that of its decorators.
     plain = inspect.unwrap(function, stop=lambda wrapper: hasattr(wrapper, "__signature__"))
     annotations = {name: text for name, text in plain.__annotations__.items() if name != "return"}
     hints = get_type_hints(SimpleNamespace(__annotations__=annotations), plain.__globals__, include_extras=True)
@@ -143,6 +144,7 @@ def _in_order(
     values = [parameter for parameter in added if not _is_switch(parameter)]
     own = [declared.get(name, parameter) for name, parameter in shared.items()]
     flags = [*values, *(parameter for parameter in own if parameter not in positional), *switches]
+    # sorted is stable: required flags come first, and the others keep their order.
     return [*positional, *sorted(flags, key=lambda flag: flag.default is not inspect.Parameter.empty)]
 
 
@@ -181,6 +183,7 @@ def _with_signature(command: Command, parameters: Iterable[inspect.Parameter], h
         command(*bound.args, **bound.kwargs)
 
     run.__signature__ = signature  # type: ignore[attr-defined]  # inspect reads it
+    # wraps copied those of the command, which has **options.
     run.__annotations__ = {name: parameter.annotation for name, parameter in signature.parameters.items()}
     run.__doc__ = help_text
     return run

@@ -9,6 +9,8 @@ from samesense.api import evaluation
 from samesense.cli.command import command_of
 from samesense.cli.output import Json, Output, Several, logger, put, put_json
 
+# Commands import what they use when they run, so that --help and completion stay quick.
+
 
 @command_of(evaluation.compare)
 def compare(

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     RowsOf = Callable[[Iterator[Cells], SourceTexts, Deduplicated, Sequence[str]], Iterator[Cells]]
 
+# Commands import what they use when they run, so that --help and completion stay quick.
+
 
 @command_of(duplicates.dedup)
 def dedup(

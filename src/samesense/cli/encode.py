@@ -20,6 +20,8 @@ from samesense.types import TaskName
 if TYPE_CHECKING:
     from samesense.execution.tasks import Executor
 
+# Commands import what they use when they run, so that --help and completion stay quick.
+
 
 _SHARDS = Group("Many files by many workers", sort_key=1)
 

@@ -58,6 +58,7 @@ def _flag(name: str, settings: Mapping[str, type[BaseModel]], *, show: bool) -> 
     title = "Settings"
     if len(fields) != len(settings):
         title = f"Settings of {' and '.join(fields)}"
+    # Groups of many methods come before groups of few.
     order = len(settings) - len(fields)
     group = Group(title, sort_key=(order, title))
     # negative_iterable: no --empty-NAME beside each flag of several values

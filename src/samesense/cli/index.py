@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from samesense.inference.collection.collection import Collection, Found
     from samesense.inference.collection.embedder import Embedder
 
+# Commands import what they use when they run, so that --help and completion stay quick.
+
 
 Folder = Annotated[Path, Parameter(help="the collection.")]
 Sources = Annotated[list[str], Parameter(negative="")]

@@ -26,6 +26,8 @@ from samesense.failures import system_reason
 from samesense.inference.models.optional_deps import needs_torch
 from samesense.urls import take_pipes
 
+# Commands import what they use when they run, so that --help and completion stay quick.
+
 HELP = """\
 Sentence similarity: train from any supervision, evaluate, put to use.
 
@@ -120,6 +122,7 @@ def summary_of(command: str) -> str:
     module = _HOME_OF.get(name, f"samesense.cli.{name}").removeprefix("samesense.").replace(".", "/")
     source = Path(__file__).parents[1].joinpath(f"{module}.py").read_text(encoding="utf-8")
     function = re.search(rf"^def {name}\(", source, re.MULTILINE)
+    # From the start of the file, it is the docstring of the module.
     docstring = source[function.start() if function else 0 :].partition('"""')[2]
     return " ".join(docstring.partition('"""')[0].partition("\n\n")[0].split())
 
@@ -146,6 +149,7 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(130)
     except Exception as error:
         if isinstance(error, BrokenPipeError) and output_is_broken():
+            # Whoever read the output has ended, as head does, which is no failure.
             drop_output()
             sys.exit(0)
         reason = system_reason(error)
@@ -168,6 +172,7 @@ def _run(arguments: list[str]) -> None:
                 program = make_app(overview=True) if overview else app
                 program(arguments, exit_on_error=False, print_error=False)
         except SystemExit:
+            # --help and --version end so, with text that may not be written yet.
             flush_output()
             raise
         flush_output()

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from samesense.inference.duplicates.match import Matched
     from samesense.inference.tables import Cells
 
+# Commands import what they use when they run, so that --help and completion stay quick.
+
 
 @command_of(duplicates.match)
 def match(

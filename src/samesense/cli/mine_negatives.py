@@ -13,6 +13,8 @@ from samesense.errors import ConfigError
 if TYPE_CHECKING:
     from samesense.data.tuples.data import TupleData
 
+# Commands import what they use when they run, so that --help and completion stay quick.
+
 
 @command_of(api.mine_negatives)
 def mine_negatives(

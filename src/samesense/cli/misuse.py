@@ -69,6 +69,7 @@ def _too_many(error: UnusedCliTokensError, command: str) -> str:
     unused = list(error.unused_tokens or ())
     words = list(error.root_input_tokens or ())
     takes = inspect.signature(error.target).parameters if error.target else {}
+    # Files without a flag, as most programs take them.
     if "data" in takes and "--data" not in words and set(unused) <= set(words):
         for word in unused:
             words.remove(word)
@@ -144,6 +145,7 @@ def _no_number(error: CoercionError) -> str:
             kinds += [f"{word!r}" for word in get_args(annotation)]
         else:
             kinds.append(KINDS.get(annotation))
+    # Of choices, cyclopts lists all; of other types, nothing better is known.
     if get_origin(error.target_type) is Literal or None in kinds:
         return ""
     name = error.token.keyword or (error.argument.name.upper() if error.argument else "it")

@@ -42,7 +42,9 @@ LINES = (".jsonl", ".ndjson")
 Language = Literal["auto", "en", "zh"]
 """Language whose sentence ends are looked for; ``auto`` decides for each paragraph."""
 
+# A blank line may hold spaces.
 _PARAGRAPHS = re.compile(r"\n[^\S\n]*(?:\n\s*)+")
+# Kana, Han characters, full-width forms, and the punctuation that stands among them.
 _CHINESE = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef\u3000-\u303f\u2018-\u201d\u2026"
 _HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
 _LATIN = re.compile(r"[^\W\d_\u3400-\u4dbf\u4e00-\u9fff]+")
@@ -251,6 +253,7 @@ def _parse_document(source: str | Path, row: Row) -> Document:
 
 def split_paragraphs(text: str) -> list[str]:
     """Return the paragraphs of ``text``, which are separated by blank lines, without surrounding whitespace."""
+    # Line ends of Windows and of old Macs.
     unified = text.replace("\r\n", "\n").replace("\r", "\n")
     return [paragraph.strip() for paragraph in _PARAGRAPHS.split(unified) if paragraph.strip()]
 
@@ -324,6 +327,7 @@ def _check_sentences(document: Document, number: int) -> None:
 
 def _draw_triplets(document: Document, count: int, generator: np.random.Generator) -> list[Triplet]:
     """Return up to ``count`` triplets of one document, with different anchors."""
+    # Each sentence once, so that a positive is never its own anchor.
     sections = [list(dict.fromkeys(section)) for section in document]
     # A sentence that occurs in several sections has the order of its last occurrence.
     order = {sentence: index for index, sentence in enumerate(chain.from_iterable(sections))}
@@ -338,6 +342,7 @@ def _draw_triplets(document: Document, count: int, generator: np.random.Generato
     for choice in generator.permutation(len(anchors))[:count]:
         index, position = anchors[choice]
         section = sections[index]
+        # A step of at least one around the section leads to any other sentence of it.
         positive = section[(position + int(generator.integers(1, len(section)))) % len(section)]
         negative = outside[index][int(generator.integers(len(outside[index])))]
         triplets.append((section[position], positive, negative))

@@ -194,6 +194,7 @@ def _form_of_table(lines: Sequence[str]) -> tuple[str, str] | None:
     """Return a description of a text file that is a table or JSON, with its proper ending; ``None`` if it has texts."""
     if not lines:
         return None
+    # More than half, because a text may quote JSON.
     if sum(line.startswith('{"') and line.endswith("}") for line in lines) > len(lines) // 2:
         return "each line is a JSON object", ".jsonl"
     # The same number of tabs in nine of ten lines is a table.
@@ -235,6 +236,7 @@ def _kind_of_columns(rows: Sequence[Row], columns: str, source: str) -> DataKind
 def _detect_from_rows(rows: Sequence[Row], source: str) -> DetectedKind:
     """Detect the kind of a table: by lists, by columns of anchors, by the names of pairs, and last by its cells."""
     names = names_in(rows)
+    # Lists come first: no other kind has columns of these names with lists.
     list_columns = [name for name in ("sections", "sentences") if holds_lists(rows, name)]
     if list_columns:
         return DetectedKind("documents", f"the lists in column {list_columns[0]}")
@@ -251,6 +253,7 @@ def _detect_from_rows(rows: Sequence[Row], source: str) -> DetectedKind:
     pairs = _detect_named_pairs(names, source) or _detect_triplet(rows, label, source)
     if pairs is not None:
         return pairs
+    # A label beside them may mean that they are pairs, which the cells decide.
     if anchors and label is None:
         _refuse_judgements(rows, layout, source)
         return anchors
@@ -343,6 +346,7 @@ def _unknown_columns(rows: Sequence[Row], names: Sequence[str], source: str) -> 
     if three:
         alternative = f"; or, if the third belongs to neither: `columns` {quoted(three)}"
     try:
+        # This fails, and its error names what is missing.
         resolve_columns(names, None, source, example=example_columns(rows))
     except DataError as error:
         return DataError(f"{error}{alternative}")
@@ -445,6 +449,7 @@ def _layout(names: Sequence[str], source: str) -> Layout | None:
 def _layout_of_texts(rows: Sequence[Row], source: str) -> Layout | None:
     """Return the columns of an anchor with its partners; ``None`` if a partner is neither a text nor a list."""
     layout = _layout(names_in(rows), source)
+    # An anchor by its own name settles it; one by the names beside it must have texts there.
     if layout is None or plain(layout.anchor) in ANCHOR_NAMES:
         return layout
     are_texts = (is_text_column(rows, name) or holds_lists(rows, name) for name in layout.names)

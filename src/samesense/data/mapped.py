@@ -78,6 +78,7 @@ def collect_texts(texts: Iterable[str], *, once: bool) -> Sequence[str]:
         return collected
     if not is_mapped(collected):
         return list(dict.fromkeys(collected))
+    # Sorted, so that texts stay in the order of their first occurrence.
     rows = np.sort(np.unique(np.frombuffer(keys, np.int64), return_index=True)[1])
     if len(rows) == len(collected):
         return collected
@@ -87,6 +88,7 @@ def collect_texts(texts: Iterable[str], *, once: bool) -> Sequence[str]:
 def as_columns(rows: Iterable[Sequence[str]], names: Sequence[str]) -> list[Sequence[str]]:
     """Return rows of texts as columns with these names: lists, or memory-mapped as for :func:`collect_texts`."""
     remaining = iter(rows)
+    # A row counts as many texts as it has columns.
     limit = MOST_IN_MEMORY // len(names)
     first = deque(islice(remaining, limit + 1))
     if len(first) > limit:
@@ -135,6 +137,7 @@ def _drain(items: deque[Any]) -> Iterator[Any]:
 
 
 def _write_table(rows: Iterator[Sequence[str]], names: Sequence[str]) -> Any:
+    # Loaded where texts go to a file alone.
     import pyarrow as pa
 
     datasets = imported("datasets", "train")

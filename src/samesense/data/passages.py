@@ -164,6 +164,7 @@ def _sections(blocks: Sequence[Block]) -> Iterator[_Section]:
             yield _Section(headings[:-1], above[:-1], above[-1:])
             above = []
         if block is not None:
+            # A heading ends the sections of its own level and below.
             headings = [heading for heading in headings if heading.level < block.level] + [block]
             above.append(block)
 
@@ -177,6 +178,7 @@ def _units(blocks: Sequence[Block], count_tokens: CountTokens, max_tokens: int) 
             texts.append((text.strip(), separator, block))
             if block.kind != "code":
                 separator = " " if text[-1:].isspace() else ""
+    # In one call, because a tokenizer is quicker with many texts.
     counts = count_tokens([text for text, _, _ in texts]) if texts else []
     units = []
     for (text, separator, block), tokens in zip(texts, counts, strict=True):
@@ -235,10 +237,12 @@ def _divided(text: str, count_tokens: CountTokens, max_tokens: int) -> list[str]
     pieces = []
     while pending:
         piece = pending.pop().strip()
+        # Much longer pieces are halved uncounted: a token rarely has 16 characters.
         if len(piece) <= 1 or (len(piece) <= 16 * max_tokens and count_tokens([piece])[0] <= max_tokens):
             pieces.append(piece)
             continue
         middle = len(piece) // 2
+        # At a space, if the second quarter of the piece has one.
         space = piece.rfind(" ", middle // 2, middle)
         if space > 0:
             middle = space

@@ -80,6 +80,7 @@ def schema_of(rows: Sequence[Row], columns: Sequence[str], source: str) -> pa.Sc
 
     DataError if a column mixes other types, such as lists and numbers.
     """
+    # Loaded where columns are kept beside the texts, here and below.
     import pyarrow as pa
 
     try:

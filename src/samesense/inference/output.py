@@ -103,6 +103,7 @@ def write_rows(encoded: Encoded, stream: IO[bytes], form: Format) -> None:
 
 
 def _parquet(encoded: Encoded, stream: IO[bytes]) -> None:
+    # Loaded for Parquet alone.
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -38,6 +38,7 @@ def rows_of(source: str, read: SourceTexts, form: str) -> Iterator[Cells]:
         return
     count = 0
     indices = set(read.indices)
+    # Rows of JSON may lack keys that other rows have.
     columns = {} if form == ".jsonl" else dict.fromkeys(read.names)
     for _, cells in open_rows(source):
         if count in indices:
@@ -136,6 +137,7 @@ def _tsv(table: Iterator[list[Any]], stream: IO[bytes]) -> None:
 def _csv(table: Iterator[list[Any]], stream: IO[bytes]) -> None:
     text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
     csv.writer(text, lineterminator="\n").writerows(map(cell_text, cells) for cells in table)
+    # Otherwise the wrapper would close the stream, which is the caller's.
     text.detach()
 
 
@@ -155,6 +157,7 @@ def _is_parquet(source: str) -> bool:
 
 
 def _field(schema: pa.Schema, name: str, values: Sequence[Any]) -> pa.Field:
+    # Loaded for Parquet alone.
     import pyarrow as pa
 
     return pa.field(name, schema.field(name).type if name in schema.names else pa.infer_type(values))
@@ -175,6 +178,7 @@ def _parquet(cells: Iterator[list[Any]], stream: IO[bytes], source: str) -> None
 
     A column that is empty there is a column of texts; later values are converted to texts.
     """
+    # Loaded for Parquet alone.
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -187,6 +191,7 @@ def _parquet(cells: Iterator[list[Any]], stream: IO[bytes], source: str) -> None
             columns = _batch_columns(names, batch, empty)
             if writer is None:
                 schema = pa.schema([_field(source_schema, name, values) for name, values in columns.items()])
+                # Arrow infers no type from missing values alone.
                 empty = {name for name in names if pa.types.is_null(schema.field(name).type)}
                 types = [pa.string() if field.name in empty else field.type for field in schema]
                 writer = pq.ParquetWriter(stream, pa.schema(zip(names, types, strict=True)))

@@ -34,6 +34,7 @@ class TermMeans:
     def add(self, name: str, value: Tensor) -> None:
         """Add the value of a term in one step; what is not computed for training is left out."""
         if torch.is_grad_enabled():
+            # Summed on its device: reading it out would wait for the step to end.
             self._sums[name] = value.detach() + self._sums.get(name, 0.0)
             self._counts[name] += 1
 

@@ -66,6 +66,7 @@ def cosent(scores: Tensor, labels: Tensor, *, temperature: float = 0.05, margin:
     check_number("margin", margin, least=0)
     scores = propagate_not_finite(scores, labels)
     labels = labels.double()  # so that whole numbers beyond 2^24 stay different
+    # As a list of its own, the form of row_cosent.
     return _ranked(scores[None], labels[None], temperature, margin)[0]
 
 
@@ -113,6 +114,7 @@ def _ranked(scores: Tensor, labels: Tensor, temperature: float, margin: float = 
     higher = torch.searchsorted(ordered, _reach(ordered, margin) if margin else ordered, right=True)
     above = (-logits).flip(1).logcumsumexp(dim=1).flip(1)  # log sum of exp(-s) from each position upwards
     above = torch.cat([above, above.new_full((len(above), 1), -torch.inf)], dim=1)
+    # The 0 is the 1 in log(1 + sum).
     terms = torch.cat([logits.new_zeros(len(logits), 1), logits + above.gather(1, higher)], dim=1)
     return terms.logsumexp(dim=1)
 

@@ -117,6 +117,7 @@ def propagate_not_finite(scores: Tensor, targets: Tensor) -> Tensor:
 
 def check_number(name: str, value: float, *, above: float | None = None, least: float | None = None) -> None:
     """Raise ValueError unless the setting called ``name`` is a finite number within its bound."""
+    # "not >", because NaN is neither above nor below.
     if above is not None and not value > above:
         raise ValueError(f"{name} must be > {above:g}; received {value}.")
     if least is not None and not value >= least:
@@ -203,9 +204,11 @@ def rowwise(formula: Callable[..., Tensor], *matrices: Tensor, width: int | None
     rows = max(1, BLOCK // max(1, matrices[0].shape[1] if width is None else width))
     if len(matrices[0]) <= rows:
         return formula(*matrices)
+    # Loads torch, which the settings of losses do without.
     from torch.utils.checkpoint import checkpoint
 
     blocks = zip(*(torch.split(matrix, rows) for matrix in matrices), strict=True)
+    # No formula draws random numbers, whose state would have to be kept.
     return torch.cat([checkpoint(formula, *block, use_reentrant=False, preserve_rng_state=False) for block in blocks])
 
 
@@ -266,4 +269,5 @@ def angle_scores(u: Tensor, v: Tensor) -> Tensor:
     check_finite("angle_scores", u=u, v=v)
     a, b = unit(u).chunk(2, dim=1)
     c, d = unit(v).chunk(2, dim=1)
+    # The real and the imaginary part of u times the conjugate of v.
     return (a * c + b * d + b * c - a * d).sum(dim=1).abs()

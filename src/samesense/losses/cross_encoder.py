@@ -48,6 +48,7 @@ class CrossEncoderLoss(LossModule):
 
         ValueError unless there are two columns and one label per pair.
         """
+        # Loads sentence-transformers.
         from sentence_transformers.util import batch_to_device
 
         from samesense.encoder.forward.batching import embed_columns  # loads sentence-transformers

@@ -87,6 +87,7 @@ def info_nce(
     loss = reduced(_diagonal_cross_entropy(logits), "mean")
     if not symmetric:
         return loss
+    # A hard negative has no anchor of its own, so it has no second direction.
     return (loss + reduced(_diagonal_cross_entropy(logits[:, :n].T), "mean")) / 2
 
 

@@ -82,6 +82,7 @@ def has_ordered_texts(batch: Batch) -> bool:
     # pairs of a text with itself get one common key
     pairs = np.where(first == second, np.uint64(0), pair_keys(first, second))
     margin = batch.settings.get("margin", 0.0)
+    # If the two extremes are one pair, the next ones decide.
     highest = int(batch.labels.argmax())
     lowest = int(batch.labels.argmin())
     lowest_other = batch.labels[pairs != pairs[highest]].min(initial=np.inf)

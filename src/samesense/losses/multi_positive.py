@@ -71,6 +71,7 @@ def multi_positive(
     own_logits = (directions[positive_owner] * candidates[: len(positives)]).sum(dim=1)
     # (p,) log-sum-exp of all rivals minus the logit of each positive
     excess = rivals[positive_owner] - own_logits
+    # log(1 + exp(excess)), without overflow.
     losses = torch.logaddexp(excess, torch.zeros_like(excess))
     return (losses / count[positive_owner]).sum() / max(n, 1)  # a batch without anchors costs 0
 

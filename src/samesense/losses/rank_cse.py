@@ -233,6 +233,7 @@ class RankCSE(EmbeddingLoss):
         self.two_views = two_views
         self.head = head
         self.term_means = TermMeans()
+        # Nothing is looked up by row numbers then.
         if not self.teachers:
             self.labels = "none"
 
@@ -268,6 +269,7 @@ class RankCSE(EmbeddingLoss):
         teacher = None
         if teacher_vectors:
             teacher = teacher_scores(teacher_vectors, self.weights)
+        # A single view is compared with itself.
         scores = cosine_matrix(views[0], views[-1])
         terms = rank_cse(scores, teacher, **self.settings)
         self._observe(terms, scores, teacher)

@@ -118,6 +118,7 @@ class Softmax(EmbeddingLoss):
         super().__init__(model, mini_batch_num_tokens=mini_batch_num_tokens)
         self.settings = {"classes": classes, "product": product}
         dim = model.get_embedding_dimension() if dim is None else dim  # type: ignore[operator]
+        # u, v and |u - v|, and u * v if asked for.
         self.head = torch.nn.Linear(dim * (4 if product else 3), classes)
 
     def loss(self, tensors: list[Tensor], labels: Tensor) -> Tensor:

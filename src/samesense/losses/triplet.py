@@ -160,6 +160,7 @@ def batch_hard(
         tensor(0.1000)
     """
     distances, positive, negative = _pairs("batch_hard", embeddings, labels, distance)
+    # amax and amin need a row; the sum keeps the graph for the backward pass.
     if not len(embeddings):
         return distances.sum()
     anchors = positive.any(dim=1) & negative.any(dim=1)  # others have no triplet

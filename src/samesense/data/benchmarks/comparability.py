@@ -53,6 +53,7 @@ def remarks(benchmark: Benchmark, split: str, data: Loaded) -> tuple[str, list[s
 
 
 def _differing_subsets(benchmark: Benchmark, counts: Counter[str], name: str) -> Iterator[str]:
+    # Also the subsets that only one of the two has.
     for subset in dict.fromkeys([*benchmark.subsets, *counts]):
         count = counts[subset]
         published = benchmark.subsets.get(subset, 0)

@@ -60,5 +60,6 @@ def extracted(blocks: list[Block], name: str, *, title: str = "", remark: str = 
     if not filled:
         raise DataError(f"{name}: the file holds no text.")
     headings = [block.text for block in filled if block.kind == "heading"]
+    # Titles in metadata may be blank, or hold line breaks.
     title = " ".join(title.split()) or next(iter(headings), "")
     return ExtractedText(filled, title, remark)

@@ -49,6 +49,7 @@ def _check_and_read_title(path: Path, name: str) -> str:
         raise DataError(f"{name}: it has a password, or is of Word before 2007. Save it as plain .docx.")
     try:
         with ZipFile(path) as archive:
+            # Pictures are not unpacked, and may be large.
             size = sum(member.file_size for member in archive.infolist() if member.filename.endswith((".xml", ".rels")))
             if size > LARGEST_XML:
                 raise DataError(

@@ -31,6 +31,7 @@ _INLINE = frozenset(
 )
 _CELLS = ("td", "th")
 _META_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:-]{2,40})", re.IGNORECASE)
+# HTML asks for the declaration within the first 1,024 bytes; some pages have it later.
 _HEAD_BYTES = 4096
 
 
@@ -99,6 +100,7 @@ def _parse(content: str, name: str) -> Any:
         root = etree.HTML(content.encode("utf-8", "replace"), parser)
     except etree.LxmlError as error:
         raise DataError(f"{name}: this HTML cannot be parsed ({error}).") from error
+    # libxml2 leaves out what is deeper, and only logs it.
     if any("xcessive depth" in entry.message for entry in parser.error_log):
         raise DataError(f"{name}: elements are nested more than 255 deep. Save the page again.")
     return root
@@ -160,6 +162,7 @@ class _Blocks:
             self._pieces.append(" ")
         if tag in _HEADINGS:
             self._level = 0
+        # Only the end of pre ends code: it may hold other elements.
         self._code = self._code and tag != "pre"
 
     def _add(self, text: str | None) -> None:

@@ -21,6 +21,7 @@ def read_markdown(path: Path, name: str) -> ExtractedText:
     front = _front_matter(lines)
     text = "\n".join([*[""] * front, *lines[front:]])  # blank lines preserve the line numbers
     parser = imported("markdown_it", "documents").MarkdownIt("commonmark", {"maxNesting": DEEPEST})
+    # CommonMark has neither, and most files are written for GitHub.
     parser.enable(["table", "strikethrough"])
     return extracted(_blocks(parser.parse(text)), name, title=_title(lines[:front]))
 
@@ -74,6 +75,7 @@ def _inline_text(token: Any) -> str:
     for child in token.children or ():
         if child.type in ("softbreak", "hardbreak"):
             pieces.append("\n")
+        # Tags within a paragraph are markup; the text between them is a child by itself.
         elif child.type != "html_inline":
             pieces.append(child.content)
     return "".join(pieces)

@@ -25,6 +25,7 @@ def read_plain_text(path: Path, name: str) -> ExtractedText:
     """Read a text file; blank lines separate its paragraphs."""
     blocks: list[Block] = []
     lines: list[str] = []
+    # The empty line ends the last paragraph.
     for number, line in enumerate([*text_lines(path), ""], 1):
         if line.strip():
             lines.append(line.strip())

@@ -172,6 +172,7 @@ class PairData(ShownRows):
         limit = target if apart == "sentences" else len(self)
         held_out = choose_held_out(self.sentences1, self.sentences2, self.labels, groups, target, limit, seed)
         count = int(held_out.sum())
+        # Less than half of what was asked for would be another experiment than the user means.
         if not count or count == len(self) or 2 * count < target:
             pairs = len(np.unique(group_pairs(self.sentences1, self.sentences2, "pairs")))
             largest = np.bincount(groups).max(initial=0)

@@ -121,6 +121,7 @@ def describe_texts(texts: Iterable[str]) -> dict[str, Any]:
         "distinct_sentences": len(np.unique(np.asarray(keys))),
         "length_unit": "characters" if 2 * unspaced > len(lengths) else "words",
         "words_median": float(np.median(lengths)),
+        # A length that occurs, and no value between two.
         "words_p99": float(np.percentile(lengths, 99, method="inverted_cdf")),
     }
 
@@ -158,6 +159,7 @@ def _warnings(report: DataReport) -> Iterable[str]:
         yield f"{_pairs(report.conflicting_pairs)} given different labels: decide which one is right"
     if report.duplicate_pairs > 0.2 * report.rows:
         yield f"{report.duplicate_pairs} of {report.rows} rows repeat an earlier pair: they count more than the others"
+    # On the scale of cosines, -1 is the label of opposite texts.
     if set(report.label_counts or ()) == {"-1", "0", "1"}:
         yield "the labels are -1, 0 and 1: if -1 marks pairs without a label, leave those rows out"
     if report.positive_share is not None and report.positive_share < 0.05:

@@ -43,6 +43,7 @@ def pair_keys(first: Keys, second: Keys) -> Keys:
 def group_equal(keys: Keys) -> Groups:
     """Return the group of each key; equal keys are one group."""
     _, first, number = np.unique(keys, return_index=True, return_inverse=True)
+    # np.unique numbers by value; groups are numbered by their first row.
     rank = np.empty(len(first), np.intp)
     rank[np.argsort(first)] = np.arange(len(first))
     return rank[number]
@@ -50,6 +51,7 @@ def group_equal(keys: Keys) -> Groups:
 
 def components(first: Keys, second: Keys) -> Groups:
     """Return the connected component of each pair; pairs that share a text are connected."""
+    # Loads SciPy, which only a split needs.
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -98,6 +100,7 @@ def plain_pair(first: str, second: str) -> Pair:
 
 def plain_text(text: str) -> str:
     """Return a text in lower case, without punctuation, with single spaces; punctuation alone is kept."""
+    # Texts such as "?!" and "..." would all become empty, and so the same.
     return " ".join(text.casefold().translate(_TABLE).split()) or text.casefold()
 
 

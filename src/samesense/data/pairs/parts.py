@@ -61,6 +61,7 @@ def choose_held_out(
     for group in order:
         if count >= target:
             break
+        # A smaller group may still fit.
         if count + sizes[group] > limit:
             continue
         if (content[group] > room).any():
@@ -69,6 +70,7 @@ def choose_held_out(
         is_held_out[group] = True
         room -= content[group]
         count += sizes[group]
+    # Labels may be out of proportion, rather than too few pairs be held out.
     for group in postponed:
         if count < target and count + sizes[group] <= limit:
             is_held_out[group] = True
@@ -104,7 +106,9 @@ def random_order(first: Sequence[str], second: Sequence[str], groups: Groups, se
     """Return the groups in random order, by a hash of the alphabetically first pair of each."""
     order = np.argsort(groups, kind="stable")
     rows = groupby(zip(groups[order], iterate_rows([first, second], order), strict=True), key=itemgetter(0))
+    # The first in the alphabet, because no row comes first whatever the order of the file.
     pairs = (min(pair_key(*pair) for _, pair in group_rows) for _, group_rows in rows)
+    # The first 64 bits of SHA-256, the same in every process.
     hashes = np.fromiter((int(json_hash([seed, *pair])[:16], 16) for pair in pairs), np.uint64)
     return np.argsort(hashes, kind="stable")
 

@@ -70,6 +70,7 @@ def read_pairs(
     reader = _RowReader(resolved)
     texts = as_columns(reader.texts(chain(first, rows)), TEXTS[: 2 if resolved.subset is None else 3])
     parsed = _parse_label_cells(reader.labels, resolved, name, label_order, label_range)
+    # A row without a label is left out anyway, whatever its texts are.
     problems = [(position, problem) for position, problem in reader.problems if position not in parsed.unlabelled]
     problems += [
         (position, BadRow(reader.numbers[position], str(resolved.label), *problem))
@@ -112,6 +113,7 @@ class _RowReader:
             ends: tuple[str, ...] = ()
             if subset_column is not None:
                 ends = (_subset_name(cells.get(subset_column)),)
+            # A bad text takes the place of a text, so that positions stay those of the rows.
             first, *partners = ["" if name in bad_columns else str(cells[name]) for name in names]
             for partner in partners:
                 yield first, partner, *ends
@@ -120,6 +122,7 @@ class _RowReader:
         cell = None
         if self.columns.label is not None:
             cell = cells.get(self.columns.label)
+        # So many different strings are no labels, and would fill memory.
         if not isinstance(cell, str) or len(self._label_strings) > BLOCK:
             return cell
         return self._label_strings.setdefault(cell, cell)
@@ -164,6 +167,7 @@ def _find_columns(rows: Sequence[Row], columns: str | None, source: str, *, labe
             _log_unread(rows, names, resolved, source)
         return resolved
     except (ConfigError, DataError):
+        # A guess is made only where the user has not named the columns.
         guess = guessed_pairs(rows) if columns is None else None
         if guess is None:  # raises the same error with an example, which needs a look at all columns
             return resolve_columns(names, columns, source, labelled=labelled, example=example_columns(rows))

@@ -90,6 +90,7 @@ def positives(data: PairData, *, above: float, hard_negatives: bool) -> Formed:
     negatives = negative_lists.at(anchors[has_negative], _occurrence_numbers(anchors)[has_negative])
     texts = zip(first, second, _fill_negatives(has_negative, statements.partners(data, negatives), second), strict=True)
     columns = dict(zip(_TRIPLET, as_columns(texts, _TRIPLET), strict=True))
+    # If every row has a negative, no label is needed.
     if count < len(rows):
         columns["label"] = numbers(map(int, has_negative), beside=columns["anchor"], whole=True)
     is_used = np.isin(statements.pair, statements.pair[negatives])
@@ -123,6 +124,7 @@ class _Statements:
         """Return the statements of pairs; neutral NLI pairs and pairs of equal sentences give none."""
         first, second = text_keys(data.sentences1), text_keys(data.sentences2)
         labels = np.asarray(data.labels, dtype=np.float64)
+        # Entailment, which is 2; neutral pairs, which are 1, say nothing.
         highest = 2.0 if data.kind == "nli" else 1.0
         rows = np.flatnonzero(((labels == 0) | (labels == highest)) & (first != second))
         # In binary data, each of the two sentences is an anchor.
@@ -168,6 +170,7 @@ class _PartnerLists:
         # Each partner once, at its first statement.
         statements = statements[np.sort(np.unique(stated.pair[statements], return_index=True)[1])]
         groups = stated.anchor[statements]
+        # Both numberings, so that lists exist for anchors without a statement.
         anchors = 1 + max(stated.anchor.max(initial=-1), stated.of_rows.max(initial=-1))
         return cls(statements[np.argsort(groups, kind="stable")], np.bincount(groups, minlength=anchors))
 

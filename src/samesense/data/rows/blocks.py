@@ -91,6 +91,7 @@ def _content(name: str, start: int, end: int, encoding: str | None) -> bytes:
     """Return the bytes of a file between two offsets, recoded to UTF-8; the offsets are those in UTF-8."""
     with open_decompressed(name) as stream:
         if encoding is None:
+            # A plain file is not read up to there; a compressed one is decompressed.
             stream.seek(start)
             return stream.read(end - start)
         recoded = in_utf8(stream, encoding, name)
@@ -134,6 +135,7 @@ class _Lines:
 
     def start_of(self, number: int) -> int:
         """Return the offset of a line; the offsets of the lines before it are discarded."""
+        # Blocks are asked for in order, so that earlier offsets are not needed again.
         while self._starts[0][0] < number:
             self._starts.popleft()
         return self._starts[0][1]

@@ -125,6 +125,7 @@ class ArrowBlock:
         if name not in self._columns:
             if name not in self.name_set:
                 raise KeyError(name)
+            # A table of several chunks is decoded chunk by chunk, without joining them.
             column = [value for chunk in self._table.column(name).chunks for value in self._decoded(name, chunk)]
             convert = self._converted.get(name)
             self._columns[name] = column if convert is None else [convert(value) for value in column]
@@ -184,6 +185,7 @@ def _first_damaged(array: pa.Array, location: _Location) -> DataError | None:
 
 def _check_sizes(array: pa.Array, location: _Location) -> None:
     """Raise DataError for a value larger than a row may be."""
+    # The size of the whole array is known at once, and nearly always small enough.
     if most_bytes(array) <= LONGEST_ROW:
         return
     for offset in range(len(array)):
@@ -196,6 +198,7 @@ def _is_textual(kind: pa.DataType) -> bool:
     """Return whether values of a type may be texts."""
     import pyarrow as pa
 
+    # An extension type, such as arrow.json, stores values of another type.
     if isinstance(kind, pa.BaseExtensionType):
         return _is_textual(kind.storage_type)
     if pa.types.is_dictionary(kind):
@@ -239,6 +242,7 @@ class _Group:
             if name not in self.name_set:
                 raise KeyError(name)
             column = self._columns[name] = _Column(self._table, self._index, name)
+        # The usual case, without a further call for each cell.
         if column.values is not None and column.start <= offset < column.end:
             return column.values[offset - column.start]
         return column.value(offset)

@@ -181,6 +181,7 @@ def sides_of(names: Sequence[str]) -> dict[str, Side]:
     for name in names:
         words = _words_of(name)
         other_words = [word for word in words if word not in _SIDE_WORDS]
+        # Exactly one word for a side: of positive_negative, neither side is certain.
         if len(other_words) == len(words) - 1 and (_FILLERS.issuperset(other_words) or tuple(other_words) in bases):
             sides[name] = next(_SIDE_WORDS[word] for word in words if word in _SIDE_WORDS)
     return sides
@@ -197,6 +198,7 @@ def anchor_beside(names: Sequence[str], sided: Sequence[str]) -> str | None:
         words = set(_words_of(name))
         if words & _ANCHOR_WORDS and words <= _FILLERS:
             return name
+    # A word for an anchor, looked for first, says more than likeness to the other names.
     by_base = next((name for name in candidates if "_".join(_words_of(name)) in bases), None)
     return by_base or first_of(SINGLE_NAMES, spelled_names(candidates))
 
@@ -253,6 +255,7 @@ def resolve_columns(
     if pair == ("premise", "hypothesis"):
         order = (*CLASS_NAMES, *LABEL_NAMES)
     label = first_of(order, spelled)
+    # Beside two sentences of equal standing, it would be open of which it is the negative.
     negative = first_of(NEGATIVE_NAMES, spelled) if pair in POSITIVE_PAIRS else None
     if label is not None and negative is not None and labelled:
         raise label_beside_negative([spelled[name] for name in pair], label, negative, source)
@@ -272,6 +275,7 @@ def unread_labels(names: Sequence[str], columns: Columns) -> list[str]:
 
 def plain(name: str) -> str:
     """Return the normalized name of a column: ``sentence1`` for ``Sentence 1`` and ``sentence-1``."""
+    # An underscore goes only before a digit: text_1 is text1, and text_a is not texta.
     return re.sub(r"_(?=\d)", "", re.sub(r"[\s_-]+", "_", name.strip().casefold()))
 
 
@@ -308,6 +312,7 @@ def _apply_override(
     requested = _three_names(override, names, source, example)
     # A name as the source spells it comes before one that differs in case or spaces.
     actual_names = [name if name in names else spelled.get(plain(name)) for name in requested]
+    # Where labels are not read, the source may lack the third column.
     needed = 3 if labelled else 2
     missing = [name for name, actual in zip(requested[:needed], actual_names, strict=False) if actual is None]
     if missing:
@@ -411,6 +416,7 @@ def check_columns(columns: object, name: str = "columns") -> None:
     """Raise ConfigError if names of columns are no text, such as a list of them."""
     if columns is None or isinstance(columns, str):
         return
+    # Of a list of names, the fix is those names.
     are_names = isinstance(columns, list | tuple) and all(isinstance(column, str) for column in columns)
     form = ",".join(columns) if are_names else "left,right,same"  # type: ignore[arg-type]  # texts
     raise ConfigError(f'`{name}` is one text, names separated by commas; received {columns!r}. Write {name}="{form}".')
@@ -491,6 +497,7 @@ def _named_layout(names: Sequence[str], source: str, columns: str) -> Layout:
             f"label; received {columns!r}. Its columns: {listed(names)}."
         )
     anchor, *partners = (named_column(names, name, source) for name in requested)
+    # NLI data: the label decides the side of the hypothesis in each row.
     if len(partners) == 2 and plain(partners[1]) in CLASS_NAMES:
         return Layout(anchor, ((partners[0], "neutral"),), partners[1])
     sides: tuple[Side, ...] = ("positive", "negative")
@@ -525,6 +532,7 @@ def bad_rows_error(
     With ``can_drop``, the message says how to leave them out.
     """
     ordered = sorted(problems, key=lambda problem: problem.row)
+    # With none of them, the message would not say what is wrong.
     first = ordered[: max(1, limit)]
     count = len({problem.row for problem in ordered})
     lines = [f"{source}: {count} of {total} rows cannot be used."]
@@ -560,6 +568,7 @@ def character_problem(text: str) -> str:
 
 def holds_half_character(text: str) -> bool:
     """Return whether a text has half of a surrogate pair, which no tokenizer accepts."""
+    # Most texts need no look at each character.
     return not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text)
 
 
@@ -586,6 +595,7 @@ def holds_lists(rows: Iterable[Row], column: str) -> bool:
     ]
     if any(not isinstance(cell, str) and is_list(cell) for cell in cells):
         return True
+    # Half of the cells, because a single text may begin with a bracket.
     list_like = sum(map(is_list, cells))
     return list_like > 0 and 2 * list_like >= len(cells)
 

@@ -38,9 +38,11 @@ _QUOTING = (
 )
 
 _MARKS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
+# Excel writes semicolons where the comma is the decimal mark.
 _OF_ENDING = {".tsv": ("\t", ",", ";"), ".csv": (",", ";", "\t", "|")}
 """Possible delimiters by file ending, the usual one first."""
 
+# A line of its own before the header, which Excel understands.
 _DECLARED_MARK = re.compile(r"sep=([;,|\t])")
 
 Rules = Literal["csv", "tsv", "none"]
@@ -86,6 +88,7 @@ class Form:
     def from_json(cls, text: str) -> Form:
         """Return the dialect that :meth:`to_json` wrote; the default for an empty string."""
         values = json.loads(text) if text else {}
+        # JSON has no tuples.
         return cls(**{**values, "names": tuple(values.get("names", ()))})
 
 
@@ -153,6 +156,7 @@ def _opened(suffix: str, path: str, lines: Iterable[Line]) -> OpenTable:
         next(lines)
         first = first[1:]
     header, *following = [line for _, line in first] or [""]
+    # What the user says comes first, then what the file says of itself.
     delimiter = options.delimiter or declared or _delimiter_of(path, header, following, _OF_ENDING[suffix])
     rules = _rules_of(suffix, header, delimiter, options)
     if rules == "csv" and suffix == ".tsv" and options.quoting is None and delimiter == "\t":
@@ -179,6 +183,7 @@ def _records(path: str, lines: Iterable[Line], form: Form, before: int = 0, *, w
         return _csv_records(path, lines, form, before)
     if form.rules == "tsv":
         return tsv_records(path, lines, form.width or None, warn=warn)
+    # A line of nothing but delimiters, as spreadsheets leave at the end, is no row.
     records = ((number, line.rstrip("\r\n").split(form.delimiter)) for number, line in lines)
     return (record for record in records if any(record[1]))
 
@@ -187,6 +192,7 @@ def _csv_records(path: str, lines: Iterable[Line], form: Form, before: int) -> I
     if csv.field_size_limit() < LONGEST_ROW:  # set for the process; an unclosed quote swallows the lines after it
         csv.field_size_limit(LONGEST_ROW)
     texts = (line for _, line in lines)
+    # Strict, because an unclosed quote would silently swallow the rows after it.
     reader = csv.reader(texts, strict=True, delimiter=form.delimiter, skipinitialspace=form.spaced)
     start = before + 1
     while True:
@@ -390,6 +396,7 @@ def is_headerless(cells: list[str]) -> bool:
     if is_quantity(cells[2]):
         return True
     try:
+        # float() takes "nan" and "inf" for numbers, which are words here.
         return math.isfinite(float(cells[2]))
     except ValueError:
         return False
@@ -494,6 +501,7 @@ def _continuation_lines(line: str, width: int, remaining: _Lines, *, fits: bool)
     row = line
     continuation: list[Line] = []
     certain = True
+    # The bounds keep an unclosed quote from reading the whole file.
     while row.count('"') % 2 and len(continuation) < MOST_LINES and len(row) <= LONGEST_ROW:
         following = next(remaining, None)
         if following is None:
@@ -515,6 +523,7 @@ def split_quoted(row: str) -> list[str] | None:
     position = 0
     while True:
         field = _FIELD.match(row, position)
+        # An unclosed quote, or text after a closing one.
         if field is None or (field["bare"] or "").startswith('"'):
             return None
         if field["quoted"] is None:

@@ -84,6 +84,7 @@ def wide_encoding(sample: bytes) -> str:
         return "utf_32"
     if sample.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
         return "utf_16"
+    # In UTF-16, one byte of each ASCII character is NUL, always on the same side.
     even = sample[::2].count(0)
     odd = sample[1::2].count(0)
     # NULs at even and odd positions alike are binary data and not UTF-16.
@@ -99,6 +100,7 @@ def _narrow_encoding(sample: bytes) -> str:
     # Text that is natural in several encodings proves none of them.
     if len(natural) != 1 or natural[0] not in ICONV:
         return ""
+    # Loaded where bytes are not UTF-8 alone, of which there are few.
     from charset_normalizer import from_bytes
 
     best = from_bytes(_whole_lines(sample)).best()
@@ -140,6 +142,7 @@ def _share(characters: Sequence[str], encoding: str, leads: Sequence[tuple[int, 
 def _is_simplified(text: str) -> bool:
     """Return whether nearly all characters are in the first level of GB 2312 or its punctuation, and none is kana."""
     characters = _wide_characters(text)
+    # Korean text decodes as GB 18030 too.
     if _KANA.search(text) or _is_korean(_decoded(text.encode("gb18030"), "cp949")):
         return False
     return _share(characters, "gb18030", ((0xA1, 0xA3), (0xB0, 0xD7)), 0xA1) >= 0.9
@@ -154,6 +157,7 @@ def _is_traditional(text: str) -> bool:
 
 def _is_shifted(text: str) -> bool:
     characters = _wide_characters(text)
+    # Japanese has hiragana in nearly every sentence, and Chinese none.
     return 5 * len(_HIRAGANA.findall(text)) >= len(characters) and (
         _share(characters, "cp932", ((0x81, 0x83), (0x88, 0x97))) >= 0.9
     )
@@ -256,6 +260,7 @@ def is_utf8(raw: bytes, encoding: str) -> bool:
     if encoding.startswith("utf"):
         return bool(raw) and b"\0" not in raw  # in UTF-16 and UTF-32 every line feed has a NUL
     wide = sum(character > "\x7f" for character in text)
+    # Two bytes of UTF-8 are often a valid character of a double-byte encoding.
     double = encoding in {
         name for family in ("gb18030", "big5", "cp932", "euc_jp", "cp949") for name in _FAMILIES[family]
     }

@@ -17,6 +17,7 @@ from samesense.data.rows.yes_no import translate_yes_no
 from samesense.errors import ConfigError, DataError
 from samesense.failures import excerpt
 
+# Sets of two classes, such as QNLI and RTE, have not_entailment in place of the other two.
 NLI_VALUES = {"contradiction": 0.0, "not_entailment": 0.0, "neutral": 1.0, "entailment": 2.0}
 """The value of each NLI class; higher means more similar."""
 
@@ -86,6 +87,7 @@ SHOWN = 5
 
 def word_of(text: str) -> str:
     """Return the normalized name of a class: ``not_duplicate`` for ``Not a duplicate``."""
+    # NFKC, because East Asian programs also write letters in full width.
     plain = unicodedata.normalize("NFKC", text).strip().casefold()
     word = re.sub(r"[\s_-]+", "_", plain).replace("_a_", "_")
     return _SYNONYMS.get(word, word)
@@ -94,6 +96,7 @@ def word_of(text: str) -> str:
 def with_points(cells: Sequence[object]) -> Sequence[object]:
     """Return labels with decimal points if all decimals have commas, as many spreadsheets write them."""
     texts = [cell.strip() for cell in cells if isinstance(cell, str)]
+    # One decimal point is enough: commas then separate something else.
     has_points = any("." in text for text in texts) or any(isinstance(cell, float) for cell in cells)
     if has_points or not any(map(_COMMA.match, texts)):
         return cells
@@ -434,6 +437,7 @@ def _class_text(cell: object) -> str:
         return ""
     if isinstance(cell, str):
         text = cell.strip() if cell.strip() in UNLABELLED else word_of(cell)
+        # pandas writes whole numbers as decimals if one of the column is missing.
         return text.removesuffix(".0")
     if isinstance(cell, float) and cell.is_integer():
         return str(int(cell))
@@ -535,10 +539,12 @@ def _mixed_problems(
 
 
 def _is_class_word(cell: object) -> bool:
+    # Parquet and JSON have true and false as such.
     return isinstance(cell, bool) or (isinstance(cell, str) and word_of(cell) in WORDS)
 
 
 def _number_problem(cell: object) -> tuple[str, str]:
+    # NaN is how pandas writes a missing number.
     if cell is None or (isinstance(cell, str) and not cell.strip()) or (isinstance(cell, float) and math.isnan(cell)):
         return "there is no label", "give a label or delete the row"
     if isinstance(cell, str) and "," in cell and to_number(cell.replace(",", ".")) is not None:
@@ -551,6 +557,7 @@ def _number_problem(cell: object) -> tuple[str, str]:
 
 def refuse_words(raw: Sequence[object], parsed: ParsedLabels, columns: Columns, source: str) -> None:
     """Raise DataError if no label could be parsed, as with words of another language: every row would be dropped."""
+    # One label that is known shows that the others are mistakes.
     if any(value is not None for value in parsed.values):
         return
     cells = (cell for position, cell in enumerate(raw) if position not in parsed.unlabelled)
@@ -635,6 +642,7 @@ def infer_scale(numbers: Sequence[float]) -> Scale | None:
 
 def number_text(number: float) -> str:
     """Return a number as text without trailing zeros: ``5``, ``3.75``."""
+    # Six digits hide the rounding of sums such as 0.1 + 0.2.
     return f"{number:.6g}"
 
 

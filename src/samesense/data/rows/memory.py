@@ -131,6 +131,7 @@ def dataset_rows(dataset: Any, source: str) -> Iterator[tuple[int, Mapping[str, 
     ``source`` is its name in messages. DataError if it is damaged.
     """
     names = {column: feature.names for column, feature in dataset.features.items() if hasattr(feature, "int2str")}
+    # A streamed dataset has no Arrow table behind it.
     if hasattr(dataset, "data"):
         converted = {column: partial(_named, names=values) for column, values in names.items()}
         return arrow_rows(dataset.with_format("arrow").iter(BATCH), source, converted)
@@ -156,6 +157,7 @@ def _as_table(source: Any) -> Any:
     """Return an Arrow table of an object with an Arrow or data frame interchange protocol; ``None`` for others."""
     if not any(hasattr(source, name) for name in ("__arrow_c_stream__", "__dataframe__", "to_arrow", "to_batches")):
         return None
+    # Loaded for frames and tables alone; rows of Python need no Arrow.
     import pyarrow as pa
 
     try:
@@ -181,6 +183,7 @@ def _without_names(columns: Sequence[str]) -> bool:
 def _plain_rows(rows: Iterable[Any]) -> Iterator[tuple[int, dict[str, object]]]:
     remaining = iter(rows)
     first = [_cells_of(row) for row in islice(remaining, _FORM)]
+    # A text of three characters is a sequence of length 3 as well.
     threes = (row for row in first if isinstance(row, Sequence) and not isinstance(row, str) and len(row) == 3)
     # The same names for all rows, decided by most of the first ones.
     names = _names_of([row[2] for row in threes])

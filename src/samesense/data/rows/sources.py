@@ -133,6 +133,7 @@ def as_sources(sources: Source) -> list[Source]:
             return list(sources)
         return [Rows(sources)]
     first = sources[0]
+    # Rows of one source have cells; Rows is a source by itself.
     is_row = (isinstance(first, Mapping | list | tuple) and not isinstance(first, Rows)) or is_example(first)
     if is_row:
         return [Rows(sources)]
@@ -143,6 +144,7 @@ def _looks_like_name(source: str | Path) -> bool:
     text = str(source)
     if isinstance(source, Path | Name) or split_suffix(text)[0] or is_text_file(text):
         return True
+    # A sentence may hold a slash, as in and/or; a name rarely holds a space.
     return " " not in text.strip() and ("/" in text or leads_to(text, Path.exists))
 
 
@@ -261,6 +263,7 @@ def read_rows(source: str | Path) -> Iterator[Row]:
             )
         return parquet_rows(path)
     if suffix == ".json":
+        # A JSON list may be one line of any length.
         return json_rows(path, read_lines(path, bounded=False, carriage_returns=True))
     return rows_of_lines(suffix, path, read_lines(path, carriage_returns=suffix == ".csv"))
 

@@ -183,6 +183,7 @@ def table_options(options: TableOptions | None = None) -> Iterator[None]:
     applied = _APPLIED.set(frozenset())
     try:
         yield
+        # Not after an error, which says more.
         _warn_of_unused(options, _APPLIED.get())
     finally:
         _OPTIONS.reset(token)
@@ -212,6 +213,7 @@ def reads_tables(function: Callable[_Parameters, _Result]) -> Callable[_Paramete
     @wraps(function)
     def run(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Result:
         options = {name: kwargs[name] for name in OPTIONS if kwargs.get(name) is not None}
+        # Without options, those of an enclosing block stay in force.
         if not options:
             return function(*args, **kwargs)
         with table_options(TableOptions(**options)):  # type: ignore[arg-type]  # TableOptions checks the values
@@ -257,6 +259,7 @@ def is_text_file(name: str) -> bool:
 def open_decompressed(name: str | Path) -> Iterator[IO[bytes]]:
     """Open a file for reading, decompressed according to its name; DataError for an unsupported compression."""
     packing = split_suffix(str(name))[1]
+    # Known by name only, so that the message can say how to unpack it.
     if packing and packing not in PACKED:
         raise DataError(
             f"{name}: a data file may be compressed by gzip, bzip2 or xz, or be a ZIP archive of one file; by its "
@@ -368,7 +371,9 @@ def numbered_lines(
     start = b""
     encoding = "utf-8-sig"
     beyond_ascii = False
+    # One byte more than is allowed shows that the line goes on.
     longest = LONGEST_ROW + 1 if bounded else -1
+    # readline ends lines at line feeds alone; str.splitlines also at characters that texts contain.
     for number, raw in enumerate(iter(partial(stream.readline, longest), b""), 1):
         # The first bytes identify other file formats, no matter which line fails later.
         start = start or raw[:_SAMPLE]
@@ -505,6 +510,7 @@ def without_breaks(text: str) -> str:
 
 def json_line(value: object) -> str:
     """Return a value as one line of JSON; NaN and infinities, which JSON lacks, become null."""
+    # Nearly no value has a NaN, so each is tried as it is before it is searched.
     encode = partial(json.dumps, ensure_ascii=False, default=str, allow_nan=False)
     try:
         return encode(value)

@@ -113,6 +113,7 @@ def _sniff(rows: Sequence[Row]) -> Sequence[Row]:
 def _are_texts(values: Iterable[object]) -> bool:
     non_empty = [value for value in values if value not in (None, "")]
     texts = [value.strip() for value in non_empty if isinstance(value, str)]
+    # Quantities, and answers such as yes and no, are labels.
     if are_quantities(texts) or are_answers(texts):
         return False
     is_code = [_is_code(str(text)) for text in with_points(texts)]
@@ -206,6 +207,7 @@ def _looks_like_cells(name: str, rows: Sequence[Row]) -> bool:
     if not lengths[tenth] / slack <= _length(name) <= lengths[-1 - tenth] * slack:
         return False
     ending_count = sum(cell[-1:] in _ENDS for cell in cells)
+    # Above cells of which four in five end like sentences, a name without such an end is one.
     return name.strip()[-1:] in _ENDS or 5 * ending_count < 4 * len(cells)
 
 

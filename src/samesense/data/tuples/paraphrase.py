@@ -79,6 +79,7 @@ def _differs(paraphrase: str, text: str) -> bool:
 
 @without_bars()
 def _load_model(model: str) -> tuple[PreTrainedTokenizerBase, PreTrainedModel]:
+    # Loaded for paraphrases alone, as torch and transformers take seconds.
     import torch
     from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 

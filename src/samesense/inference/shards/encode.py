@@ -200,12 +200,14 @@ def encode_shards(
     paths = inputs.check_files(expand_patterns(sources))
     model = _whole(model)
     with sharded_job(output, "encode", f".{settings.format}") as job:
+        # Before the model is opened, which may take a minute.
         job.check("settings", settings.identity())
         recorded = None
         if job.folder.exists(inputs.FILE):
             recorded = job.folder.json(inputs.FILE)
         texts = inputs.recall(recorded, paths) or _cut(paths, settings)
         job.check("input", _input_part(texts))
+        # The folder may hold another model than at the last call of this process.
         open_once.cache_clear()
         embedder = open_once(model, _driver_settings(settings, executor), open_as)
         job.begin(model=_model_part(model, embedder), input=_input_part(texts), settings=settings.identity())
@@ -216,6 +218,7 @@ def encode_shards(
         dims = {_dim(job, shard, entry.rows, settings) for shard, entry in enumerate(texts.parts)}
         if len(dims) != 1:
             raise DataError(f"The shards in {output} are of different widths: {sorted(dims)}. Delete the folder.")
+        # A binary vector is stored in an eighth of its dimensions.
         dim = quantizer.dim if quantizer is not None else min(dims)
         sizes = [entry.rows for entry in texts.parts]
         cost = job.finish([{"rows": rows} for rows in sizes], dim=dim)
@@ -299,9 +302,11 @@ def _shape(stream: IO[bytes], form: Literal["npy", "parquet"]) -> tuple[int, int
         npy.read_magic(stream)
         (rows, dim), _, dtype = npy.read_array_header_1_0(stream)
         content = stream.tell()
+        # NumPy opens a file that was cut off without an error.
         if stream.seek(0, io.SEEK_END) - content != rows * dim * dtype.itemsize:
             raise ValueError("it does not hold what its head says")
         return rows, dim
+    # Loaded for Parquet alone.
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(stream) as file:

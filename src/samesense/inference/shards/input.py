@@ -197,6 +197,7 @@ class _Cutter:
 
 def _canonical(rows: Sequence[Row], file: File) -> bytes:
     """Return the used cells of rows, a line of JSON each; other columns may change without effect."""
+    # As JSON, so that the hash is the same for equal cells of any format.
     lines = ([cells.get(file.text), *map(cells.get, file.kept)] for _, cells in rows)
     return "".join(f"{json.dumps(line, default=str)}\n" for line in lines).encode()
 
@@ -208,6 +209,7 @@ def _hash(content: bytes) -> str:
 def _schema(text: str) -> pa.Schema | None:
     if not text:
         return None
+    # Loaded where columns are kept beside the texts.
     import pyarrow as pa
 
     return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))
