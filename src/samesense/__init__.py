@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from samesense.inference.models.load import load
     from samesense.inference.models.model import Model
 
+# Before any module of a dependency is imported: onnxruntime starts its telemetry during its import.
 disable_telemetry()
 
 __version__ = version("samesense")

@@ -70,5 +70,6 @@ class MissingExtraError(SamesenseError):
     def check(cls, extra: str, *packages: str) -> None:
         """Raise it for the first of an extra's packages that is not installed; none of them is imported."""
         for package in packages:
+            # Names of packages have hyphens where names of modules have underscores.
             if importlib.util.find_spec(package.replace("-", "_")) is None:
                 raise cls(package, extra)

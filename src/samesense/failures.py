@@ -83,8 +83,10 @@ def system_reason(error: Exception) -> str | None:
     Libraries that are not written in Python raise classes of their own, and of some only the words tell.
     """
     number = error.errno if isinstance(error, OSError) else None
+    # Rust's errors, as of safetensors and tokenizers, hold the system's number in their words only.
     if match := re.search(r"\(os error (\d+)\)", str(error)):
         number = int(match[1])
+    # numpy and torch report a short write without a number; its usual cause is a full disk.
     elif re.search(r"\d+ requested and \d+ written|failed writing file|file write failed", str(error)):
         number = errno.ENOSPC
     if number is None and not isinstance(error, OSError):
@@ -124,6 +126,7 @@ def described(error: BaseException, most: int = 400) -> str:
     message = shortened(error, most)
     if not message:
         return type(error).__name__
+    # The text of a KeyError is the bare key, which alone says nothing.
     return f"there is no {message}" if isinstance(error, KeyError) else message
 
 

@@ -48,16 +48,19 @@ def replacing(path: str | Path, *, sync: bool = False) -> Iterator[Path]:
     """
     with writing(path):
         if is_special(path):
+            # Not beside the target: in a folder such as /dev no file can be made.
             with TemporaryDirectory(prefix="samesense-") as folder:
                 beside = Path(folder) / "content"
                 yield beside
                 _write_into(path, beside)
             return
         target = Path(path).resolve()
+        # In the same folder, as a rename is atomic within one file system only.
         beside = temporary(target)
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
             yield beside
+            # Before the rename: after a loss of power the name must not stand for content that is not there.
             if sync:
                 sync_file(beside)
             if target.exists():
@@ -90,6 +93,7 @@ def is_special(path: str | Path) -> bool:
 
 def _write_into(path: str | Path, content: Path) -> None:
     number = _descriptor(path)
+    # What Python still buffers for standard output belongs before this content.
     if number == 1 and sys.stdout is not None:
         sys.stdout.flush()
     # a file behind a number is written where it stands, and not from its start
@@ -130,6 +134,7 @@ def _exchange(path: Path, new: Path) -> None:
     try:
         path.rename(old)
         new.rename(path)
+    # Ctrl-C between the two renames must not leave the place empty either.
     except BaseException:
         if old.exists() and not path.exists():
             old.rename(path)
@@ -241,6 +246,7 @@ def temporary(target: Path) -> Path:
 
 
 def _short(name: str) -> str:
+    # The limit of file systems is in bytes; the cut may fall within a character, which is then dropped.
     return os.fsencode(name)[:_NAME_BYTES].decode(errors="ignore")
 
 
@@ -297,8 +303,10 @@ def parse_json(content: str | bytes) -> Any:
     try:
         text = content if isinstance(content, str) else content.decode()
         value = json.loads(text)
+        # Brackets within texts count too, so this is an upper bound; the depth itself is costly.
         if text.count("[") + text.count("{") > DEEPEST:
             _check_depth(value)
+    # json.loads recurses, and gives up by itself far beyond the limit.
     except RecursionError as error:
         raise ValueError(f"it is nested more than {DEEPEST} levels deep") from error
     return value
@@ -330,6 +338,7 @@ def only_writer(folder: Path) -> Iterator[None]:
         "output folder."
     )
     with _held(folder / LOCK, message):
+        # Under the lock, temporary files can only be those of killed writers.
         clear_temporary(folder)
         yield
 

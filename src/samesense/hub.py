@@ -99,8 +99,10 @@ def unreachable(*, cached: bool = False) -> str:
     global _answer
     if is_offline_by_choice():
         return "HF_HUB_OFFLINE is set"
+    # Held while the hub is asked, so that threads share one request.
     with _lock:
         now = time.monotonic()
+        # A short silence does not settle it for a caller without a copy, who waits longer.
         enough = _answer is not None and (cached or _answer.patient or not _answer.reason)
         if _answer is not None and enough and now < _answer.expires:
             return _answer.reason
@@ -135,6 +137,7 @@ def is_cached(name: str, kind: Kind = "model") -> bool:
     repository = "dataset" if kind == "dataset" else "model"
     if any((cache / f"{repository}s--{full.replace('/', '--')}" / "snapshots").is_dir() for full in _full_names(name)):
         return True
+    # datasets writes three underscores for the slash in the names of its folders.
     return kind == "dataset" and (_prepared_datasets() / name.replace("/", "___")).is_dir()
 
 
@@ -207,6 +210,7 @@ def _offline() -> Iterator[None]:
     if is_offline_by_choice():
         yield
         return
+    # The setting is one for the process: of overlapping contexts the last one restores it.
     with _lock:
         _users += 1
         _set_offline(offline=True)
@@ -225,6 +229,7 @@ def _set_offline(*, offline: bool) -> None:
     constants.HF_HUB_OFFLINE = offline
     configuration: Any = sys.modules.get("datasets.config")  # which has copied the setting
     if configuration is not None:
+        # HF_DATASETS_OFFLINE is the user's choice, and must outlast this context.
         chosen = os.environ.get("HF_DATASETS_OFFLINE", "").upper() in configuration.ENV_VARS_TRUE_VALUES
         configuration.HF_HUB_OFFLINE = offline or chosen
         configuration.HF_DATASETS_OFFLINE = offline or chosen

@@ -83,18 +83,21 @@ class Page:
 def pages(stream: IO[bytes], chunk: pq.ColumnChunkMetaData, name: str) -> Iterator[Page]:
     """Yield the pages of the part of a column that one group of rows has; DataError if they are damaged."""
     position = chunk.data_page_offset
+    # As in pyarrow: some writers give an offset of 0 where there is no dictionary.
     if chunk.has_dictionary_page and 0 < (chunk.dictionary_page_offset or 0) < position:
         position = chunk.dictionary_page_offset
     end = position + chunk.total_compressed_size
     values = 0
     while values < chunk.num_values and position < end:
         fields, length = _head(stream, position, name)
+        # The head of a data page, of one of version 2, or of a dictionary, as numbered in parquet.thrift.
         data = fields.get(5) or fields.get(8) or fields.get(7) or {}
         page = Page(
             kind=_number(fields, 1),
             unpacked=_number(fields, 2),
             packed=_number(fields, 3),
             values=_number(data, 1),
+            # Version 2 has the numbers of nulls and rows before its encoding.
             encoding=_number(data, 4 if 8 in fields else 2),
         )
         if min(page.unpacked, page.packed, page.values) < 0:
@@ -102,6 +105,7 @@ def pages(stream: IO[bytes], chunk: pq.ColumnChunkMetaData, name: str) -> Iterat
                 f"{name}: this is not a whole Parquet file (a page has no size). Download or write it again."
             )
         yield page
+        # The values of a dictionary page are not those of rows.
         values += page.values if page.kind in (_DATA, _DATA_V2) else 0
         position += length + page.packed
 
@@ -136,6 +140,7 @@ def bounds(
         for page in pages(stream, chunk, location):
             _check_page(page, location)
             leaf.add(page)
+        # Values beyond one a row can only be elements of lists.
         _check_elements(leaf.values - rows, chunk.total_compressed_size, location)
         size = max(size, leaf.largest_row(rows))
         as_dictionary |= leaf.has_large_dictionary
@@ -167,6 +172,7 @@ class _Leaf:
 
     def largest_row(self, rows: int) -> int:
         """Return the bytes of a row as far as the pages tell: of lists, on average."""
+        # Values of a small dictionary are copied into each row, and one may be nearly all of it.
         dictionary = 0 if self.has_large_dictionary or self._width else self._dictionary
         elements = -(-self.values // max(rows, 1))
         return int(max(self._density, dictionary, self._width)) * max(elements, 1)
@@ -218,11 +224,13 @@ def most_bytes(array: pa.Array) -> int:
     if isinstance(array, pa.DictionaryArray):
         used = array.indices.drop_null()
         if not _has_lengths(array.dictionary.type):
+            # An upper bound: one value is taken to be as large as the whole dictionary.
             return len(used) * most_bytes(array.dictionary)
         return pc.sum(pc.binary_length(array.dictionary).take(used)).as_py() or 0
     if _has_lengths(array.type):
         return pc.sum(pc.binary_length(array)).as_py() or 0
     if isinstance(array, pa.MapArray):
+        # The children of a slice are those of the whole array, so its own part is cut out.
         start, end = (array.offsets[index].as_py() for index in (0, -1))
         return sum(most_bytes(child.slice(start, end - start)) for child in (array.keys, array.items)) + len(array)
     if isinstance(array, pa.ListArray | pa.LargeListArray | pa.FixedSizeListArray):
@@ -353,6 +361,7 @@ class ParquetTable:
         import pyarrow.compute as pc
 
         paths = [self._file.schema.column(leaf).path for leaf in self._leaves[name]]
+        # One row is enough, as a batch carries the dictionary of its group.
         batch = next(self._reading_dictionaries().iter_batches(1, row_groups=[group], columns=paths), None)
         block = None if batch is None else batch.column(batch.schema.get_field_index(name))
         if not isinstance(block, pa.DictionaryArray) or not _has_lengths(block.dictionary.type):
@@ -419,6 +428,7 @@ def _whole(table: ParquetTable, name: str) -> pa.ChunkedArray:
     blocks = []
     try:
         for block in table.column(name):
+            # Decoding checks neither offsets nor UTF-8, and damaged ones could crash whoever reads the values.
             block.validate(full=True)
             blocks.append(block if block.type == kind else block.cast(kind))
     except damage() as error:
@@ -440,6 +450,7 @@ def damage() -> tuple[type[BaseException], ...]:
 
 def _head(stream: IO[bytes], position: int, name: str) -> tuple[dict[int, Any], int]:
     """Return the fields of the head of a page by their numbers, and its bytes."""
+    # Most heads take a few dozen bytes; statistics with long texts make some larger.
     length = 512
     while True:
         try:
@@ -448,6 +459,7 @@ def _head(stream: IO[bytes], position: int, name: str) -> tuple[dict[int, Any], 
             reader = _Compact(content)
             return reader.struct(0), reader.position
         except IndexError:
+            # The file has ended, or no head is that long: more bytes would not help.
             if len(content) < length or length >= _LARGEST_HEAD:
                 break
             length *= 8
@@ -480,6 +492,7 @@ class _Compact:
         key = 0
         while (first := self._byte()) & 0x0F:
             step = first >> 4
+            # A step of 0 says that the number of the field follows in full.
             key = key + step if step else self._zigzag()
             fields[key] = self._value(first & 0x0F, depth)
         return fields
@@ -502,7 +515,9 @@ class _Compact:
     def _list(self, depth: int) -> None:
         first = self._byte()
         count = first >> 4
+        # A count of 15 says that the real one follows.
         for _ in range(self._varint() if count == 15 else count):
+            # In a list a truth value takes a byte; in a field it is part of the type.
             self._value(first & 0x0F, depth + 1) if first & 0x0F not in (1, 2) else self._byte()
 
     def _skip(self, count: int) -> None:

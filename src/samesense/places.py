@@ -50,6 +50,7 @@ def check_folder(path: str | Path, inputs: Iterable[str | Path] = ()) -> None:
                 raise OutputError(
                     f"{path} would be written over, and {input_path} in it is read here. Name another output."
                 )
+        # Nothing is made yet: the nearest folder that exists is tried in its place.
         _try(_check_parents(target) / target.name)
 
 

@@ -42,6 +42,7 @@ class Measure:
 
     def text(self, value: float, *, sign: Literal["", "+"] = "") -> str:
         """Return a value in its natural unit as text, a difference with its ``sign``."""
+        # The z keeps a value that rounds to zero from being shown as -0.00.
         return f"{self.factor * value:{sign}z.{self.digits}f}"
 
 

@@ -19,6 +19,7 @@ Schema = TypeVar("Schema", bound=BaseModel)
 class Record(BaseModel):
     """A JSON object: the keys that are read are declared, and others are allowed."""
 
+    # protected_namespaces: keys of models begin with model_, which pydantic reserves by default.
     model_config = ConfigDict(strict=True, extra="allow", protected_namespaces=())
 
 
@@ -29,6 +30,7 @@ def read_checked(path: Path, schema: type[Schema], *, fix: str, error: type[Same
         DataError: or what ``error`` names, with the file, the key, what it holds, and ``fix``.
     """
     try:
+        # Before the file is read, which may be gigabytes by mistake.
         if path.stat().st_size > LARGEST:
             raise error(f"{path} must hold at most {LARGEST:,} bytes; it holds {path.stat().st_size:,}. {fix}")
         return schema.model_validate_json(path.read_bytes())
@@ -42,6 +44,7 @@ def read_object(
     path: Path, schema: type[Record], *, fix: str = "Make its folder again.", error: type[SamesenseError] = DataError
 ) -> dict[str, Any]:
     """Return the object in a file of JSON as it stands, once its schema has it; raises as :func:`read_checked`."""
+    # Defaults of the schema that the file does not have are not added.
     return read_checked(path, schema, fix=fix, error=error).model_dump(exclude_unset=True)
 
 
@@ -52,5 +55,6 @@ def _described(problem: ValidationError) -> str:
     if first["type"] == "json_invalid":
         return f"it must be JSON ({first['msg']})."
     where = f"`{key[:100]}`" if key else "what it holds"
+    # pydantic puts these words before the message of a validator.
     message = first["msg"].removeprefix("Value error, ")[:200]
     return f"{where} is damaged: {message}; received {excerpt(first['input'], 60)}."

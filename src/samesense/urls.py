@@ -71,6 +71,7 @@ def file_of(path: Path) -> Path:
     if _pipes is None or not is_pipe(path):
         return path
     status = path.stat()
+    # By inode: a pipe can be read only once, whichever of its names is given.
     key = status.st_dev, status.st_ino
     if key not in _pipes:
         _folders.append(TemporaryDirectory(prefix="samesense-", ignore_cleanup_errors=True))

@@ -85,6 +85,7 @@ class Blocks:
         """Return keys and vectors of a block; a damaged one is removed, and ``None`` returned."""
         vectors_path = _vectors_of(path)
         try:
+            # A block is read whole for its hash, so this is done once a process.
             if (
                 path not in self._verified
                 and _name(path.read_bytes(), vectors_path.read_bytes()) != path.name.partition(".")[0]
@@ -100,6 +101,7 @@ class Blocks:
     def _discard(self, path: Path, reason: str) -> None:
         logger.warning(f"{path}: a block of kept vectors is damaged ({reason}); its texts are encoded again.")
         for file in (path, _vectors_of(path)):
+            # Another process may have removed the file already.
             with suppress(OSError):
                 file.unlink()
         self._location_of = {key: (block, row) for key, (block, row) in self._location_of.items() if block != path}
@@ -245,6 +247,7 @@ class Unfinished:
         self._writes = self._resumes or not folder.exists()
         try:
             if self._resumes:
+                # Opening the blocks makes their folder, and so finds a file that is in the way.
                 self._blocks.find([])
         except (FileExistsError, NotADirectoryError):  # a file of another program is in the way
             self._writes = False
@@ -320,6 +323,7 @@ def remove_unfinished(folder: Path) -> None:
             # only folders with the name of an identity are ours
             if re.fullmatch("[0-9a-f]{32}", subfolder.name) and not subfolder.is_symlink():
                 _remove_blocks(subfolder)
+        # This fails, as intended, where files of others remain.
         folder.rmdir()
 
 

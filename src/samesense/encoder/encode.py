@@ -84,6 +84,7 @@ def _embed(
             some = {key: value[read] if isinstance(value, Tensor) else value for key, value in features.items()}
             if read.any():
                 embeddings[read] = embed_columns(model, [some], mini_batch_num_tokens=budget)[0].float()
+    # sentence-transformers applies truncate_dim in its own encode, which is not called here.
     return embeddings[:, : model.get_embedding_dimension()]
 
 

@@ -31,6 +31,7 @@ _FIX = "Take the file of the model as it was published, or save the model again.
 
 def _inside(path: str) -> str:
     """Return a relative path unchanged; ValueError if it leads out of the folder on any operating system."""
+    # The rules of Windows are the stricter ones: both slashes separate, and drives are anchors.
     parsed = PureWindowsPath(path)
     if parsed.anchor or ".." in parsed.parts or "\0" in path:
         raise ValueError("a path must stay in the model's folder")
@@ -103,12 +104,13 @@ class TransformersConfig(_File):
     num_hidden_layers: Layers | None = None
     num_attention_heads: Heads | list[Heads] | None = None
     vocab_size: Annotated[int, Field(ge=1, le=2**27)] | None = None
-    max_position_embeddings: Annotated[int, Field(ge=-1, le=2**27)] | None = None
+    max_position_embeddings: Annotated[int, Field(ge=-1, le=2**27)] | None = None  # XLNet states -1
     num_labels: Annotated[int, Field(ge=0, le=2**20)] | None = None
     id2label: dict[str, JsonValue] | None = None
 
     @model_validator(mode="after")
     def _layers_of_other_names(self) -> TransformersConfig:
+        # As n_layer of GPT-2 and encoder_layers of BART: an absurd depth would take all memory.
         for key, value in (self.model_extra or {}).items():
             if _NUMBER_OF_LAYERS.search(key) and isinstance(value, int) and value > 4096:
                 raise ValueError(f"{key} must be at most 4096")
@@ -171,6 +173,7 @@ class TokenizerConfig(_File):
     """``tokenizer_config.json``."""
 
     tokenizer_class: str | None = None
+    # Without an upper bound, as transformers writes int(1e30) for a tokenizer without a limit.
     model_max_length: Annotated[int, Field(ge=1)] | Annotated[float, Field(ge=1, allow_inf_nan=True)] | None = None
     padding_side: Literal["left", "right"] = "right"
     truncation_side: Literal["left", "right"] = "right"

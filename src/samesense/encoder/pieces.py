@@ -137,6 +137,7 @@ class Cutter:
 
     def _dropped(self, text: str) -> list[str]:
         """Return the characters that the normalizer drops, of the categories :data:`_NEW_SIGNS`."""
+        # ASCII has no private or unassigned characters, and most texts end here.
         if text.isascii() or self.fold is None:
             return []
         new = [sign for sign in text if unicodedata.category(sign) in _NEW_SIGNS]

@@ -95,6 +95,7 @@ class Windows:
         The vector of a cut text is scaled to the mean length of its windows' vectors, so that unit vectors give a unit
         vector; the vector of an uncut text is returned as it is.
         """
+        # As many windows as texts: none was cut.
         if len(rows) == len(self.counts):
             return rows
         counts = np.array(self.counts)

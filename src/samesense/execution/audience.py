@@ -112,11 +112,13 @@ def _is_switched_off() -> bool:
 
 def is_interactive() -> bool:
     """Return whether standard error is seen as it is written: on a terminal, or in a notebook."""
+    # Under pythonw, and in some services, there is no standard error.
     return sys.stderr is not None and (sys.stderr.isatty() or in_notebook())
 
 
 def in_notebook() -> bool:
     """Return whether this process runs in a notebook."""
+    # A notebook has imported IPython already, so it need not be loaded to ask.
     ipython = sys.modules.get("IPython")
     shell = None
     if ipython is not None:

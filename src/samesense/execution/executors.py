@@ -51,11 +51,13 @@ class Processes:
         try:
             while True:
                 while len(busy) < self._workers and (task := pending.take()) is not None:
+                    # Processes are started as tasks come, since few tasks need fewer of them.
                     worker = idle.pop() if idle else _Worker(work)
                     worker.begin(task)
                     busy[worker.pipe] = worker
                 if not busy:
                     return
+                # A pipe becomes readable when an answer is there, and also when its process has died.
                 for pipe in connection.wait(list(busy)):
                     worker = busy.pop(pipe)
                     task, received = worker.finish()
@@ -73,6 +75,7 @@ class _Worker:
     """A process and its present task."""
 
     def __init__(self, work: Work) -> None:
+        # Not forked: a fork copies torch's thread pool without its threads, and would deadlock.
         context = get_context("spawn")
         self.pipe, worker_pipe = context.Pipe()
         self._process = context.Process(target=_serve, args=(worker_pipe, work), daemon=True)
@@ -92,6 +95,7 @@ class _Worker:
         try:
             return self._task, self.pipe.recv()
         except (EOFError, OSError):
+            # Joined first, as the exit code is unknown before.
             self.stop()
             return self._task, ("failed", f"its process ended, {_exit_reason(self._process.exitcode)}")
 

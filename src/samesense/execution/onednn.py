@@ -46,6 +46,7 @@ class _ByOneDNN(TorchFunctionMode):
 
 def _fits(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> bool:
     """Return whether this is a plain float32 product outside autograd and autocast."""
+    # Exact types: subclasses, such as quantized tensors, may define the product differently.
     plain = (torch.Tensor, torch.nn.Parameter)
     return (
         all(type(t) in plain and t.dtype == torch.float32 and t.device.type == "cpu" for t in (rows, weight))
@@ -81,6 +82,7 @@ def _is_faster() -> bool:
     """Return whether oneDNN is available and faster; measured once per process."""
     if not _is_available():
         return False
+    # Autocast would compute F.linear in bfloat16, which is not what is compared.
     with torch.inference_mode(), torch.autocast("cpu", enabled=False):
         default_seconds = _seconds(F.linear, *_sample())
         onednn_seconds = _seconds(_linear, *_sample())

@@ -98,6 +98,7 @@ def show_open_progress() -> None:
 
 def close_progress() -> None:
     """Close all progress: from now on the program waits for its user."""
+    # A copy, as closing removes from the list.
     for operation in _open[::-1]:
         operation.close()
 
@@ -169,6 +170,7 @@ class Progress:
     def tell(self) -> None:
         """Show the state, if that is due."""
         with _lock:
+            # Under the lock: the watching thread may call while the operation is being closed.
             if not self.is_visible or _open[-1] is not self:
                 return
             if is_interactive():
@@ -320,6 +322,7 @@ class _Watch:
 
     def start(self) -> None:
         if self._over is None:
+            # One event per thread: a thread that is still ending does not take a new start for its own.
             self._over = Event()
             Thread(target=self._run, args=(self._over,), daemon=True).start()
 
@@ -331,6 +334,7 @@ class _Watch:
     def _run(self, over: Event) -> None:
         while not over.wait(TICK):
             with _lock:
+                # The last operation may have closed while this thread waited for the lock.
                 if _open and not over.is_set():
                     _open[-1].tell()
 
@@ -340,6 +344,7 @@ _watch = _Watch()
 
 def _begin(operation: Progress) -> None:
     if not _open:
+        # Silence is counted from the beginning of the outermost operation.
         note_message()
     with _lock:
         _open.append(operation)

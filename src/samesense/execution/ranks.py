@@ -29,6 +29,7 @@ def finish() -> None:
 
     if dist.is_initialized():
         dist.barrier()
+    # os._exit flushes nothing.
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)

@@ -148,6 +148,7 @@ class ShardedJob:
             if shard in history:
                 sha256 = history[shard]["sha256"]
             else:
+                # A writer was killed after the shard and before its line of the history.
                 sha256 = self.folder.sha256(name)
             shards.append({"file": name.rpartition("/")[2], **entry, "sha256": sha256})
         cost = _sums(history.values())
@@ -161,6 +162,7 @@ class ShardedJob:
         """
         total = Unread()
         starts = [0, *accumulate(sizes)]
+        # In order, so that the example is the first of the input.
         for shard, line in sorted(self._history().items()):
             total.add_summary(line.get(UNREAD, {}), starts[shard] if shard < len(starts) else 0)
         total.texts = texts  # including those of shards that were read whole
@@ -184,6 +186,7 @@ class ShardedJob:
         return numbers
 
     def _keep(self, number: int, shard: Shard) -> None:
+        # The file first: a line of the history must never name a shard that is not there.
         self.folder.write(self.name(number), shard.content)
         line = {"shard": number, "rows": shard.rows, "sha256": content_hash([shard.content])}
         unread = {UNREAD: shard.unread} if shard.unread else {}

@@ -76,6 +76,7 @@ def _done_a_second(run: Callable[[], int], seconds: float) -> float:
     done = run()
     while time.perf_counter() - started < seconds:
         done += run()
+    # A coarse clock may not have moved at all.
     return done / max(time.perf_counter() - started, 1e-9)
 
 

@@ -90,6 +90,7 @@ def serial_tokenizer(enabled: bool) -> Iterator[None]:
         yield
         return
     with _CHANGING:
+        # With a context open the variable holds "false" already; the first one saved the user's value.
         _SERIAL.append(_SERIAL[0] if _SERIAL else os.environ.get(TOKENIZERS))
         os.environ[TOKENIZERS] = "false"
     try:

@@ -99,6 +99,7 @@ def newest_checkpoint(checkpoints: Path, required_files: Sequence[str] = ()) -> 
     Unusable are half-written ones, which lack a file of the trainer's or one of ``required_files``, and the one of the
     last step or of the step at which early stopping ended the run: the trainer would take one step more.
     """
+    # The trainer names these files by rank only where there are several processes.
     if world_size() > 1:
         states = [f"rng_state_{rank}.pth" for rank in range(world_size())]
     else:
@@ -219,6 +220,7 @@ def _learning_rate(trainer: Trainer) -> float:
 def _check_selected(trainer: Trainer, why: Callable[[], str]) -> None:
     """Raise ModelError and remove the checkpoints if all evaluations that select one were NaN."""
     metric = trainer.args.metric_for_best_model
+    # Step 0 is the start, which has no checkpoint.
     figures = [log[metric] for log in trainer.state.log_history if metric in log and log["step"]]
     if not figures or any(map(math.isfinite, figures)):
         return
@@ -265,6 +267,7 @@ class StopOnInterrupt(TrainerCallback):
         if not 0 < state.global_step < state.max_steps or (checkpoint / "trainer_state.json").is_file():
             return
         _set_random_states(self._random)  # those after the last step: the checkpoint stores them
+        # A private method, as the trainer cannot otherwise be told to save outside its loop.
         trainer._save_checkpoint(cast(nn.Module, trainer.model), None)
         trainer.callback_handler.on_save(trainer.args, state, trainer.control)
 

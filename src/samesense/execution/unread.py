@@ -288,6 +288,7 @@ def log_unread_now() -> None:
     """Log what the present command has counted so far; its end logs again only if there is more."""
     if _commands:
         _commands[-1].say()
+        # The outer contexts take these counts over, and would log them again.
         for command in _commands:
             command._logged = _commands[-1].figures
 

@@ -128,6 +128,7 @@ def checked_weights(*, fewer_layers: bool = False) -> Iterator[OpenedWeights]:
         yield opened_weights
     finally:
         _opened.reset(token)
+    # Only after a load that did not fail: otherwise its own error is the cause.
     for difference in opened_weights.differences:
         raise difference.error()
 
@@ -191,6 +192,7 @@ def _convert_checked(model: Any, state_dict: dict[str, Any], *args: Any, **optio
     opened_weights.constants = frozenset(name for name, value in state_dict.items() if _is_constant(value))
     result = _convert(model, state_dict, *args, **options)
     wrapper = ""
+    # Wrappers may be nested, as in module._orig_mod.
     while len(result[0].unexpected_keys) == len(state_dict) and (first := _common_prefix(list(state_dict))):
         wrapper += first
         state_dict = {name.removeprefix(first): value for name, value in state_dict.items()}
@@ -294,4 +296,5 @@ _report = modeling_utils.log_state_dict_report
 _convert = modeling_utils.convert_and_load_state_dict_in_model
 modeling_utils.log_state_dict_report = _report_checked
 modeling_utils.convert_and_load_state_dict_in_model = _convert_checked
+# The integration of peft has imported the function by name, and so holds a reference of its own.
 adapters.log_state_dict_report = _report_checked

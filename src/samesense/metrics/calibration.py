@@ -49,6 +49,7 @@ def reliability(values: Numbers, labels: Numbers, bins: int = BINS) -> Reliabili
     _, group, sizes = np.unique(left, return_inverse=True, return_counts=True)
     # Equal values form a group; the rank of its first member decides the bin of all.
     first = np.cumsum(sizes) - sizes
+    # Numbered again by unique, so that no bin is empty.
     _, bin_of, counts = np.unique((first * bins // len(left))[group], return_inverse=True, return_counts=True)
     means = np.bincount(bin_of, weights=right) / counts
     spread = np.bincount(bin_of, weights=(right - means[bin_of]) ** 2) / counts

@@ -91,7 +91,9 @@ def best_threshold(
     else:
         quality = 2 * hits / (taken + positives)
     if dividing and len(values) > 1:
+        # The two ends call nothing or everything positive.
         return _between(values, 1 + int(np.argmax(quality[1:-1])))
+    # Of equals argmax takes the first, which is the highest threshold.
     return _between(values, int(np.argmax(quality)))
 
 
@@ -195,6 +197,7 @@ def _between(values: Floats, count: int) -> float:
         return float("-inf")
     above = float(values[count - 1])
     below = float(values[count])
+    # Halves are added, not the sum halved, so that large scores do not overflow.
     middle = above / 2 + below / 2
     # Neighbouring floats have no number between them: their middle rounds to one of the two.
     if below < middle <= above:

@@ -30,6 +30,7 @@ def centred(values: Floats) -> Floats:
         Numbers ``(n,)``; their correlation with anything is that of ``values``.
     """
     for _ in range(2):  # a large mean leaves small deviations, which are scaled again
+        # A power of two scales without rounding.
         _, exponent = np.frexp(np.abs(values).max())
         values = np.ldexp(values, -exponent)
         values = values - values.mean()
@@ -55,6 +56,7 @@ def pearson(scores: Numbers, labels: Numbers) -> float:
     """
     left, right = (centred(side) for side in check_correlates(scores, labels))
     value = np.dot(left, right) / np.sqrt(np.dot(left, left) * np.dot(right, right))
+    # Rounding may lead just outside [-1, 1].
     return float(np.clip(value, -1.0, 1.0))
 
 

@@ -65,10 +65,12 @@ def uniformity(x: Matrix, t: float = 2.0) -> float:
     # A running log-sum-exp: the sum so far is total * exp(top), so that no exponential underflows to 0.
     top = -np.inf
     total = 0.0
+    # The last row alone has no later row, and the maximum below would be of nothing.
     for start in range(0, len(rows) - 1, block):
         cosines = rows[start : start + block] @ rows[start:].T
         # Each unordered pair once: columns right of the row's own position.
         above = np.arange(cosines.shape[1])[None, :] > np.arange(len(cosines))[:, None]
+        # Rounding may lift a cosine above 1, and the squared distance below 0.
         exponents = -2 * t * (1 - np.minimum(cosines[above], 1.0))
         peak = max(top, float(exponents.max()))
         total = total * np.exp(top - peak) + float(np.exp(exponents - peak).sum())

@@ -78,6 +78,7 @@ def distinct_pairs(scores: Numbers, right: Numbers, folds: Indices, sentences: I
     )
     number = number.reshape(-1)  # some versions of numpy return a column
     lowest = np.ones(len(first))
+    # minimum.at, because an indexed assignment keeps only one of the labels of a repeated pair.
     np.minimum.at(lowest, number, labels)
     return ScoredPairs(np.bincount(number, weights=values) / counts, lowest, folds[first], sentences[first])
 
@@ -167,6 +168,7 @@ class PromiseFinder:
         self.thresholds = self._threshold(pairs.scores, pairs.right, self.sizes)
         self.hits, self.called = self._count_out_of_fold()
         positives = np.full(len(self.sizes), pairs.right.sum())
+        # A candidate that calls nothing makes no error.
         self.precisions = np.divide(self.hits, self.called, out=np.ones(len(self.sizes)), where=self.called > 0)
         self.recalls = self.hits / positives
         # The denominator of the promised share; dependent pairs count for fewer trials.
@@ -270,6 +272,7 @@ class PromiseFinder:
             self.thresholds = strictest(self.thresholds, thresholds)
             # Hits and calls of all thresholds at once, from the sorted scores of the fold.
             order = np.argsort(scores[held])
+            # Left: a score at the threshold is called.
             below = np.searchsorted(scores[held][order], thresholds)
             misses = np.append(0, np.cumsum(right[held][order]))
             hits += misses[-1] - misses[below]
@@ -293,6 +296,7 @@ class PromiseFinder:
         previous = values[np.maximum(positions - 1, 0)]
         # Halves are added, not the sum halved, so that large scores do not overflow.
         middle = np.where(np.isfinite(last), last / 2 + previous / 2, last)
+        # Between neighbouring floats there is no middle, and the score itself is the threshold.
         thresholds: Floats = np.where((previous < middle) & (middle <= last), middle, last)
         return thresholds
 
@@ -322,6 +326,7 @@ class PromiseFinder:
         variance = float(np.mean(errors**2))
         of_sentence, of_pair = _incidence(self.pairs.sentences)
         counts = np.bincount(of_sentence)
+        # Each couple counts in both orders, as it does in the sums below.
         couples = float(np.sum(counts * (counts - 1.0)))
         if not couples:
             return 0.0

@@ -114,6 +114,7 @@ def power_laws(relative: Floats, figures: Floats) -> Floats:
         slope = (figures - figures.mean(axis=1, keepdims=True)) @ (power - power.mean())
         slope = slope / ((power - power.mean()) @ (power - power.mean()))
         limit = np.minimum(figures.mean(axis=1) - slope * power.mean(), HIGHEST)
+        # Fitted again, as the limit may have been lowered to its maximum.
         factor = (limit[:, None] - figures) @ power / (power @ power)
         residuals = figures - (limit[:, None] - factor[:, None] * power)
         squares = np.einsum("ij,ij->i", residuals, residuals)

@@ -81,7 +81,9 @@ def _gains(labels: Floats, gain: Gain) -> Floats:
         raise DataError(f"NDCG is undefined because all {len(labels)} labels are 0.")
     if gain == "linear":
         return labels / largest
+    # Float64 ends at 2^1024.
     if largest > 1000:
         raise DataError(f"The exponential gain 2^label is too large for a label of {largest:g}. Rescale the labels.")
+    # expm1 keeps the digits of small labels, which 2^label - 1 would cancel.
     gains: Floats = np.expm1(labels * np.log(2)) / np.expm1(largest * np.log(2))
     return gains

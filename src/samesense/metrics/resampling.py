@@ -67,6 +67,7 @@ def average_precisions(drawn: Indices, scores: Floats, labels: Floats) -> Floats
     shape = (len(drawn), count)
     taken = np.bincount(cells, minlength=shape[0] * count).reshape(shape)
     hits = np.bincount(cells, weights=labels[drawn].ravel(), minlength=shape[0] * count).reshape(shape)
+    # Before the first drawn group both sums are 0, and 0 / 1 adds nothing.
     precision = np.cumsum(hits, axis=1) / np.maximum(1, np.cumsum(taken, axis=1))
     positives = hits.sum(axis=1)
     values: Floats = np.einsum("ij,ij->i", hits, precision) / np.maximum(1, positives)

@@ -177,6 +177,7 @@ def _tested(
         together = np.var(resamples.mean(axis=0), ddof=1)
         variance += max(0.0, seed_variance - float(each - together) / (count - 1))
         spread += seed_variance**2 / (count - 1)
+    # Without any variance t would be 0 / 0.
     if variance < ROUNDING**2 and abs(difference) < ROUNDING:
         return PairedDifference(0.0, 0.0, 0.0, 1.0)
     from scipy.stats import t as student  # imported late: using a model needs no scipy

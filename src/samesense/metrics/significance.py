@@ -108,6 +108,7 @@ def paired_bootstrap(
     second, _ = figure.check(scores_b, labels)
     difference = figure.value(first, right) - figure.value(second, right)
     both = resampled_statistics([first, second], right, statistic, samples, seed)
+    # The difference is NaN where either side is undefined, so both keep the same resamples.
     return floor_p_value(figure.least_p(right), paired_difference(difference, defined_resamples(both[0] - both[1])))
 
 

@@ -30,6 +30,7 @@ class Resampling:
 
 def least_p_of_correlations(labels: Floats) -> float:
     """Return the least two-sided p-value of a comparison of correlations: one order among all, in both directions."""
+    # Factorials beyond 170 do not fit into a float, and 20 is below any p-value of interest.
     return min(1.0, 2.0 / factorial(min(len(labels), 20)))
 
 

@@ -68,6 +68,7 @@ class Corpus:
         self._documents: Indices = map_array(folder / "documents.bin", np.int64, manifest["documents"])
         self.text_keys: Keys = map_array(folder / "keys.bin", np.uint64, manifest["sentences"])
         self._starts = np.concatenate([np.zeros(1, dtype=np.int64), self._documents[:-1]])
+        # Rounded up, as the last chunk of a document may be shorter.
         per_document = -((self._starts - self._documents) // self.shape.chunk)
         self._first_chunks = np.cumsum(per_document) - per_document
         self.chunks = int(per_document.sum())
@@ -99,6 +100,7 @@ class Corpus:
 
     def sections_of(self, ids: Indices) -> Indices:
         """Return the number of the section of each sentence, counted over the whole corpus."""
+        # Ends are exclusive: the sentence at an end belongs to the next section.
         return np.searchsorted(self._sections, ids, side="right")
 
     def documents_of(self, ids: Indices) -> Indices:
@@ -120,6 +122,7 @@ class Corpus:
         first, end = self.window_bounds(ids)
         left = ids - first
         right = end - 1 - ids
+        # With `least` 0, a document of one sentence would make a window without any context.
         enough: npt.NDArray[np.bool_] = (np.minimum(left, right) >= self.shape.least) & (left + right > 0)
         return enough
 
@@ -162,6 +165,7 @@ class Corpus:
 
     def chunk_bounds(self, chunks: Indices) -> tuple[Indices, Indices]:
         """Return the first sentence of each chunk and the one after its last."""
+        # From the right, which passes over documents without a sentence: they have no chunk.
         document_ids = np.searchsorted(self._first_chunks, chunks, side="right") - 1
         start = self._starts[document_ids] + (chunks - self._first_chunks[document_ids]) * self.shape.chunk
         return start, np.minimum(start + self.shape.chunk, self._documents[document_ids])
@@ -176,6 +180,7 @@ class Corpus:
         """Return those of some windows in which no sentence, at the centre or a side, has the words of this key."""
         copies = np.flatnonzero(self.text_keys == text_key)
         first, end = self.window_bounds(windows)
+        # A window without a copy has as many copies before its start as before its end.
         remaining: Indices = windows[np.searchsorted(copies, first) == np.searchsorted(copies, end)]
         return remaining
 

@@ -71,6 +71,7 @@ class Steps(Dataset[Batch]):
 
     def __getitem__(self, step: int) -> Batch:
         epoch, index = divmod(step, self._an_epoch)
+        # The trainer asks in order, so the draws of one epoch at a time are enough.
         if epoch != self._epoch:
             self._begin(epoch)
         rows = slice(index * self._schedule.batch_size, (index + 1) * self._schedule.batch_size)
@@ -80,6 +81,7 @@ class Steps(Dataset[Batch]):
         seed = [self._schedule.seed, epoch]
         order = np.random.default_rng(seed).permutation(len(self._runs))
         self._windows = np.concatenate([self._runs[run] for run in order])
+        # The last number of the seed gives another stream than that of the order.
         self._negatives = draw_negatives(
             self._corpus, self._windows, self._schedule.negatives, [*seed, 1], self._allowed
         )[0]
@@ -142,6 +144,7 @@ class Collate:
         sides[:, 0, : shape.left] = batch.windows[:, None] + np.arange(-shape.left, 0)
         sides[:, 1, : shape.right] = batch.windows[:, None] + np.arange(1, shape.right + 1)
         sides[(sides < first[:, None, None]) | (sides >= end[:, None, None])] = -1
+        # -1 is put in, so that it is always the first of the distinct rows.
         rows, inverse = np.unique(np.concatenate([[-1], sides.ravel(), batch.centres.ravel()]), return_inverse=True)
         inverse = inverse[1:] - 1  # -1 stays -1
         tokens, lengths = padded(self._reader.numbers(self._corpus.sentences(rows[1:])))
@@ -181,6 +184,7 @@ def draw_negatives(
         low = np.where(near, start, 0)[missing]
         high = np.where(near, stop, len(corpus))[missing]
         inner = (end - first)[missing]
+        # The corpus is no larger than the window, and nothing lies outside.
         if np.any(high - low <= inner):
             break
         candidates = generator.integers(low, high - inner)

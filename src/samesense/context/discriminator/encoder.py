@@ -132,6 +132,7 @@ def corpus_vectors(encoder: SentenceEncoder, corpus: Corpus, folder: Path) -> Em
     """
     name = text_hash(f"{encoder.identity()} {corpus.sha256}")[:32]
     path = folder / f"vectors-{name}.bin"
+    # A name that does not change, unlike that of a temporary file, so that the next run finds it.
     beside = folder / f".vectors-{name}.part"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)

@@ -67,12 +67,14 @@ class Coherence(nn.Module):
         if interaction in starts:
             self.meeting = nn.Parameter(starts[interaction])
         nn.init.normal_(self.embedding.weight, std=0.1)
+        # The draw has overwritten the zeros that padding_idx had set.
         with torch.no_grad():
             self.embedding.weight[PADDING] = 0.0
 
     def encode(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """Return vectors ``(sentences, 2 hidden)`` of words ``(sentences, longest)``, padded beyond ``lengths``."""
         embedded = self.dropout(self.embedding(tokens))
+        # torch takes these lengths on the CPU only.
         packed = pack_padded_sequence(embedded, lengths.cpu(), batch_first=True, enforce_sorted=False)
         last: Tensor = self.lstm(packed)[1][0]
         vectors: Tensor = self.dropout(last.transpose(0, 1).flatten(1).float())
@@ -117,6 +119,7 @@ def side_means(vectors: Tensor, sides: Tensor) -> Tensor:
     ``sides`` ``(..., most)`` are rows of them, -1 where there is none.
     """
     present = (sides >= 0).to(vectors.dtype)
+    # An absent sentence takes row 0, which its weight of 0 cancels.
     total = (vectors[sides.clamp(min=0)] * present[..., None]).sum(-2)
     return total / present.sum(-1, keepdim=True).clamp(min=1)
 

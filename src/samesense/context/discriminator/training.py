@@ -100,6 +100,7 @@ def train_discriminator(
 def _new_encoder(
     corpus: Corpus, allowed: Allowed, training: DiscriminatorTraining, word_vectors: Encode | None
 ) -> SentenceEncoder:
+    # Without the held-out documents, whose words would leak into the vocabulary.
     vocabulary = Vocabulary.count(corpus.sentences(np.flatnonzero(allowed)), least=training.least_count)
     initial = None
     if word_vectors is not None:
@@ -125,8 +126,8 @@ def _arguments(training: DiscriminatorTraining, steps: int, checkpoints: Path) -
         eval_steps=training.eval_steps or max(1, steps // 10),
         metric="eval_loss",  # what is used is the probability, not the side of a threshold
         use_cpu=not torch.cuda.is_available(),
-        num_train_epochs=1,
-        train_sampling_strategy="sequential",
+        num_train_epochs=1,  # Steps spans all epochs
+        train_sampling_strategy="sequential",  # Steps has shuffled them
         per_device_train_batch_size=1,  # a batch of ours
         per_device_eval_batch_size=1,
         label_names=["labels"],

@@ -99,6 +99,7 @@ class CausalGenerator(PretrainedGenerator):
         """Return the cache after ``ids``, the log probabilities of the next token, and that of ``ids`` itself."""
         inputs = torch.tensor([ids], device=self.model.device)
         output = self.model(input_ids=inputs, use_cache=True)
+        # In float32, as bfloat16 has too few digits for a sum of logarithms.
         log_probs = output.logits[0].float().log_softmax(-1)
         total = log_probs[:-1].gather(1, inputs[0, 1:, None]).sum()
         return output.past_key_values, log_probs[-1], float(total)
@@ -116,6 +117,7 @@ class CausalGenerator(PretrainedGenerator):
             ids, _ = self._padded([tails[index] for index in batch])
             batch_cache = copy.deepcopy(cache)  # a forward appends to it
             batch_cache.batch_repeat_interleave(len(batch))
+            # Tails are padded on the right, where a causal model does not look, so no mask is needed.
             logits = self.model(input_ids=ids, past_key_values=batch_cache, use_cache=True).logits[:, :-1]
             targets = ids[:, 1:, None]
             later = logits.gather(2, targets)[..., 0].float() - logits.float().logsumexp(-1)
@@ -215,6 +217,7 @@ class InfillGenerator(PretrainedGenerator):
             members = [cells[position] for position in batch]
             chosen = torch.tensor([source for source, _ in members], device=ids.device)
             target_ids, real = self._padded([targets[cell] for _, cell in members])
+            # A target of T5 begins with the mark of its gap, which is given here and not scored.
             begin = torch.tensor([[self._begin, self._gap]] * len(members), device=ids.device)
             logits = self.model(
                 encoder_outputs=(states[chosen],),
@@ -298,6 +301,7 @@ def open_language_model(
 
 def _positions(model: Any) -> int | None:
     """Return the maximum length of a model with a position table; ``None`` without one."""
+    # Not in ascending order, which would be taken for a look-up of positions.
     ids = torch.tensor([[1, 2, 1, 2]], device=model.device) % model.config.get_text_config().vocab_size
     return table_limit(lambda: model.eval()(input_ids=ids), ids.shape[1])
 

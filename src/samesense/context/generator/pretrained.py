@@ -47,6 +47,7 @@ class PretrainedGenerator(Generator):
         self._budget = ACCELERATOR_TOKENS
         if model.device.type == "cpu":
             self._budget = CPU_TOKENS
+        # On the instance: a cache of the method would keep every model alive.
         self._tokens = lru_cache(maxsize=KNOWN_TEXTS)(self._tokenised)
         self.precision = str(model.dtype).removeprefix("torch.")
         self.identity = _identity(model, tokenizer, [self.form, max_tokens])
@@ -115,4 +116,5 @@ def _content(model: Any, tokenizer: Any) -> Iterator[bytes | memoryview]:
     yield json.dumps(settings, default=str).encode()
     for name, value in sorted(model.state_dict().items()):
         yield f"{name} {value.dtype}".encode()
+        # As bytes, since numpy has no bfloat16.
         yield value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data

@@ -87,6 +87,7 @@ class Seq2SeqGenerator(Generator):
         self.reading: Reading = reading
         self.precision = precision
         self.identity = _identity(self)
+        # One model may serve several kinds.
         number = len({id(model) for model in self.models.values()})
         shape = models["sentence"].shape
         self.protocol = (
@@ -103,6 +104,7 @@ class Seq2SeqGenerator(Generator):
         self._check_trained(kinds)
         totals = np.empty((len(kinds), len(cells)))
         tokens = np.empty((len(kinds), len(cells)), dtype=np.int64)
+        # Cells of one context follow each other, so that a block reads each source once.
         order = np.argsort(cells.columns, kind="stable")
         for start in range(0, len(order), CELLS[self.reading]):
             members = order[start : start + CELLS[self.reading]]
@@ -132,10 +134,12 @@ class Seq2SeqGenerator(Generator):
         budget = CPU_TOKENS if device.type == "cpu" else ACCELERATOR_TOKENS
         totals = np.empty(len(cells))
         arithmetic = torch.autocast(device.type, torch.bfloat16, self.precision == "bfloat16")
+        # Not measured: oneDNN could be chosen in one worker and not in another, whose bits would differ.
         with torch.inference_mode(), arithmetic, fast_linear(device, measured=False):
             layout = Layout(self.tokens, sources, budget)
             states = encode_packs(model, [on_device(pack, device) for pack in layout.packs])
             for members, shared in _plan(kind, cells.columns, lengths, budget):
+                # Cells that share a memory are all in one context, so that the first stands for all.
                 read_members = members[:1] if shared else members
                 read = layout.state_indices([sources[cell] for cell in read_members])
                 memory, absent = gather(states, torch.from_numpy(read).to(device))

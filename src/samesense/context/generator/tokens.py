@@ -84,6 +84,7 @@ class Tokens:
     def beyond(self, texts: Sequence[str]) -> list[str]:
         """Return the texts that are truncated."""
         encodings = self.tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        # The end mark takes one of the tokens.
         return [text for text, encoding in zip(texts, encodings, strict=True) if len(encoding.ids) >= self.max_tokens]
 
     def ids(self, text: str) -> Indices:

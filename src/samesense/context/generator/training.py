@@ -215,7 +215,7 @@ def _arguments(training: GeneratorTraining, targets: int, checkpoints: Path) -> 
         max_steps=training.max_steps or -1,
         per_device_train_batch_size=training.batch_size,
         per_device_eval_batch_size=training.batch_size,
-        adam_beta2=0.98,
+        adam_beta2=0.98,  # as in Vaswani et al. 2017
         label_names=["targets"],
         prediction_loss_only=True,
         remove_unused_columns=False,

@@ -73,6 +73,7 @@ class Seq2Seq(nn.Module):
         layer = nn.TransformerEncoderLayer(
             shape.width, shape.heads, shape.feedforward, shape.dropout, "gelu", batch_first=True, norm_first=True
         )
+        # Nested tensors do not work with pre-norm layers, and torch would warn.
         self.encoder = nn.TransformerEncoder(layer, shape.layers, nn.LayerNorm(shape.width), enable_nested_tensor=False)
         self.decoder = nn.ModuleList(_DecoderLayer(shape) for _ in range(shape.layers))
         self.norm = nn.LayerNorm(shape.width)

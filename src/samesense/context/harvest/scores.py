@@ -88,6 +88,7 @@ def score_pairs(origin: Origin, pairs: Sequence[Pair]) -> Scored:
             else:
                 rows.append(row)
                 scores.append(score)
+    # The plus drops the reasons that no pair has.
     return Scored(np.array(rows, dtype=np.int64), np.array(scores), dict(+undefined), origin.terms.computed)
 
 
@@ -98,6 +99,7 @@ def _sets(origin: Origin, pairs: Sequence[Pair]) -> dict[str, Indices]:
         return origin.sets.of(texts)
     except NoContextError:
         sets: dict[str, Indices] = {}
+    # One sentence without a context fails the whole call, so each is now asked for by itself.
     for text in texts:
         with contextlib.suppress(NoContextError):
             sets |= origin.sets.of([text])

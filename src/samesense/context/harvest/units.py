@@ -99,6 +99,7 @@ class RandomUnits:
     def __init__(self, population: Population, size: int) -> None:
         self._population = population
         self._rows = max(2, min(size, math.isqrt(len(population))))
+        # At least as many columns as rows, or two rows would be alike modulo p.
         self._columns = _prime_from(max(self._rows, -(-len(population) // self._rows)))
 
     def __len__(self) -> int:
@@ -162,6 +163,7 @@ class Neighbours:
         self._screening = tfidf
         used = [D for D in spacings if len(population) >= SENTENCES_PER_LEADER * D] or list(spacings[:1])
         self.spacings = tuple(used)
+        # Leaders of a sweep are those of one remainder, so a spacing of D has at most D sweeps.
         self.rounds = [(D, sweep) for sweep in range(min(SWEEPS, used[0])) for D in used]
         self._depth = DEPTH * used[-1]
         self.near = lru_cache(maxsize=KNOWN_NEIGHBOURS)(self._near)
@@ -225,6 +227,7 @@ class NeighbourUnits:
         leader = sweep + spacing * (unit % self._leaders)
         if leader >= len(self._population) or not len(self._population.fitting(np.array([leader]))):
             return np.zeros(0, dtype=np.int64)
+        # Twice as many as needed, since some neighbours follow another leader.
         near = _evenly(self._neighbours.near(leader)[: DEPTH * spacing], 2 * self._size)
         followers = [int(row) for row in near if self._neighbours.leaders(int(row))[number] == leader]
         return np.append(leader, _evenly(np.array(followers, dtype=np.int64), self._size - 1))
@@ -243,6 +246,7 @@ def _overlaps(query: Keys, candidates: Sequence[Keys]) -> Floats:
     if not len(query) or not lengths.sum():
         return np.zeros(len(candidates))
     terms = np.concatenate(candidates)
+    # A term beyond the last of the query is compared with the last, which it is not.
     hits = query[np.minimum(np.searchsorted(query, terms), len(query) - 1)] == terms
     shared = np.bincount(np.repeat(np.arange(len(candidates)), lengths), hits, minlength=len(candidates))
     cosines: Floats = shared / np.sqrt(len(query) * np.maximum(lengths, 1))

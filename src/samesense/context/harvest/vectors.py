@@ -43,6 +43,7 @@ def choose_sentences(corpus: Corpus, mixture: Mixture) -> Indices:
         DataError: if fewer than two sentences fit.
         ConfigError: if they have fewer pairs than requested.
     """
+    # Back in the order of the corpus, so that a run is of consecutive sentences.
     ids = np.sort(np.unique(corpus.text_keys, return_index=True)[1]).astype(np.int64)
     starts = np.flatnonzero(np.append(True, np.diff(corpus.sections_of(ids)) != 0))
     within = np.arange(len(ids)) - np.repeat(starts, np.diff(np.append(starts, len(ids))))
@@ -69,6 +70,7 @@ def _check_pairs(corpus: Corpus, sentences: int, mixture: Mixture) -> None:
     most = sentences * (sentences - 1) // 2
     if mixture.pairs > most:
         needed = math.isqrt(2 * mixture.pairs) + 1
+        # The root may be one sentence too few.
         needed += needed * (needed - 1) // 2 < mixture.pairs
         if sentences == mixture.sentences:
             advice = f"Raise sentences to {needed:,} at least"
@@ -99,6 +101,7 @@ def draw_pairs(corpus: Corpus, ids: Indices, vectors: Embeddings, mixture: Mixtu
     if mixture.section:
         sections = corpus.sections_of(ids)
     else:
+        # Each sentence is a section of its own, and no pair is of this kind.
         sections = np.arange(len(ids))
     if mixture.neighbours:
         near = _nearest(vectors, sections)
@@ -109,6 +112,7 @@ def draw_pairs(corpus: Corpus, ids: Indices, vectors: Embeddings, mixture: Mixtu
         "neighbours": mixture.neighbours,
         "section": mixture.section,
     }
+    # Cumulative sums are rounded, not the counts, so that these add up to all pairs.
     edges = np.floor(np.cumsum([0.0, *shares.values()]) / sum(shares.values()) * mixture.pairs + 0.5).astype(int)
     requested = {kind: int(count) for kind, count in zip(shares, np.diff(edges), strict=True) if shares[kind] > 0}
     samplers = {
@@ -176,6 +180,7 @@ def _nearest(vectors: Embeddings, sections: Indices) -> Indices:
     for start in range(0, len(vectors), 1024):
         scores = vectors[start : start + 1024] @ vectors.T
         scores[sections[start : start + 1024, None] == sections] = -np.inf
+        # Stable, so that ties have one order on every machine.
         order = np.argsort(-scores, axis=1, kind="stable")[:, : nearest.shape[1]]
         defined = np.take_along_axis(scores, order, axis=1) > -np.inf
         nearest[start : start + 1024] = np.where(defined, order, -1)
@@ -203,7 +208,9 @@ def _random_pairs(sections: Indices, near: Indices, count: int, rng: np.random.G
 
     def allowed(rows: Indices) -> npt.NDArray[np.bool_]:
         mask: npt.NDArray[np.bool_] = sections[rows, None] != sections
+        # The codes are sorted, so those of these rows are one slice.
         lowest, end = np.searchsorted(close, [rows[0] * n, (rows[-1] + 1) * n])
+        # The ravel of a contiguous array is a view, so this writes into the mask.
         mask.ravel()[close[lowest:end] - rows[0] * n] = False
         return mask
 
@@ -236,6 +243,7 @@ def _sample(
 
 def _distinct(total: int, count: int, rng: np.random.Generator) -> Indices:
     """Return ``count`` distinct random numbers below ``total``, or all of them, ascending."""
+    # With most numbers taken, drawing until all are distinct would take long.
     if 2 * count >= total:
         return np.sort(rng.permutation(total)[:count])
     numbers = np.unique(rng.integers(0, total, count))

@@ -30,12 +30,14 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 def content_keys(texts: Sequence[str]) -> Keys:
     """Return a key a text, ``(texts, 2)``."""
+    # Little-endian on every machine, as keys are written to the disk.
     digests = b"".join(text_digest(text)[:16] for text in texts)
     return np.frombuffer(digests, dtype="<u8").reshape(-1, 2).astype(np.uint64)
 
 
 def cell_keys(first: Keys, second: Keys) -> Keys:
     """Return a key for each pair of contents, ``(n, 2)``; the order within a pair counts."""
+    # Modulo 2^64; the odd factor is invertible and makes the order of the two count.
     return first + second * _ODD
 
 

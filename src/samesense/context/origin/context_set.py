@@ -241,5 +241,6 @@ def diverse(previous: Sequence[frozenset[str]], chunks: Indices, size: int, jacc
         selected = np.zeros(len(vocabulary))
         selected[columns[starts[index] : starts[index + 1]]] = 1
         shared = has @ selected
+        # Multiplied out instead of divided: of two sentences without a word, 0 < 0 says that they are the same.
         free &= (chunks != chunks[index]) & (shared < jaccard * (sizes + sizes[index] - shared))
     return np.array(taken, dtype=np.int64)

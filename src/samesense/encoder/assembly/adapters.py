@@ -21,6 +21,7 @@ def check_adapters(source: str) -> None:
     if base is None:
         return
     MissingExtraError.check("lora", "peft")
+    # A relative name may be one of the hub.
     if Path(base).is_absolute() and not Path(base).exists():
         raise ModelError(
             f"{source} holds adapters for the model in {base}, which is not there. Put it there, or write where it is "
@@ -41,6 +42,7 @@ def _merge(trunk: Any) -> None:
 
     lora_layers = [(name, layer) for name, layer in trunk.named_modules() if isinstance(layer, LoraLayer)]
     for name, layer in lora_layers:
+        # The safe merge checks for NaN before it touches the weights.
         layer.merge(safe_merge=True)
         trunk.set_submodule(name, layer.get_base_layer())
     if lora_layers:

@@ -94,6 +94,7 @@ def check_device(device: str | None) -> None:
     if device is None:
         return
     try:
+        # torch parses names of devices that the machine lacks; only a computation tells.
         torch.zeros(1, device=device)
     except (RuntimeError, AssertionError, NotImplementedError) as error:  # AssertionError without CUDA
         raise ConfigError(

@@ -54,6 +54,7 @@ def build_cross(
     source = resolve(name)
     if base_of(Path(source)) is not None:
         raise ModelError(f"A cross-encoder is made of whole weights, and {name} holds adapters. Merge them first.")
+    # A new head is drawn while the model is loaded.
     set_seed(seed)
     with (
         opening(
@@ -68,6 +69,7 @@ def build_cross(
             _trunk_folder(source),
             transformer_task="sequence-classification",
             config_kwargs={"num_labels": 1},
+            # A head of several classes does not fit into one logit, and is replaced.
             model_kwargs={"ignore_mismatched_sizes": True},
             modality_config=_LOGITS,
             module_output_name="scores",

@@ -129,6 +129,7 @@ class CachedScore:
     def __call__(self, pairs: Sequence[Pair]) -> Scores:
         """Return the score of each pair, ``(pairs,)``."""
         distinct = dict.fromkeys(pairs)
+        # Taken out first, as the cache may be emptied below.
         score_of = {pair: value for pair in distinct if (value := self._scores.get(pair)) is not None}
         fresh = [pair for pair in distinct if pair not in score_of]
         if fresh:

@@ -12,6 +12,7 @@ from samesense.errors import ConfigError
 
 def copy_weights(model: nn.Module) -> dict[str, Tensor]:
     """Return a copy of all weights, on the CPU."""
+    # Where the weight is on the CPU already, `to` returns the same tensor, which training changes.
     return {name: weight.detach().to("cpu", copy=True) for name, weight in model.state_dict().items()}
 
 
@@ -33,4 +34,5 @@ def interpolate(model: nn.Module, start: Mapping[str, Tensor], end: Mapping[str,
 def _interpolate_weight(start: Tensor, end: Tensor, fraction: float) -> Tensor:
     if fraction == 1 or not end.is_floating_point():
         return end
+    # In float32, as half precision would round away the small differences of training.
     return torch.lerp(start.float(), end.float(), fraction).to(end.dtype)

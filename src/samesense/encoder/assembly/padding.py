@@ -21,6 +21,7 @@ def fit_tokenizers(model: SentenceTransformer | CrossEncoder) -> None:
         if isinstance(module, Transformer) and module.tokenizer is not None:
             rows = _embedding_rows(module)
             _check_unknown_token(module.tokenizer)
+            # More rows than tokens are common, as tables are padded to a round size; fewer are an error.
             if len(module.tokenizer) > rows:
                 _check_vocabulary(module.tokenizer.get_vocab(), _special_tokens(module.tokenizer), rows)
             give_padding(module)
@@ -37,6 +38,7 @@ def give_padding(trunk: Transformer) -> None:
     """
     tokenizer: Any = trunk.tokenizer
     rows = _embedding_rows(trunk)
+    # A padding token that was added to the tokenizer later may have no row in the table.
     if tokenizer.pad_token is None or tokenizer.pad_token_id is None or not tokenizer.pad_token_id < rows:
         candidates = [tokenizer.eos_token, tokenizer.sep_token, tokenizer.unk_token]
         fitting = [token for token in candidates if token is not None and tokenizer.convert_tokens_to_ids(token) < rows]

@@ -42,6 +42,7 @@ def pooling_modules(trunk: Transformer, pooling: PoolingName = "mean", *, first:
     trunk.model.config.output_hidden_states = True
     weights = layer_weights(layers, pooling, first)
     start = layers + 1 - len(weights)
+    # The weights define the pooling, and training must not change them.
     parameter = nn.Parameter(torch.tensor(weights), requires_grad=False)
     return [
         WeightedLayerPooling(dim, num_hidden_layers=layers, layer_start=start, layer_weights=parameter),

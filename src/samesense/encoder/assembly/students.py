@@ -142,6 +142,7 @@ def _keep_layers(model: SentenceTransformer, layers: int, positions: Sequence[in
             if hasattr(module, "layer_idx"):  # a decoder finds its layer's cache by it
                 module.layer_idx = position
     config.num_hidden_layers = layers
+    # Models that mix full and sliding attention list the kind of each layer.
     if getattr(config, "layer_types", None):
         config.layer_types = [config.layer_types[position] for position in positions]
     if pooling is not None:  # its weights have one entry per layer
@@ -249,6 +250,7 @@ def _token_frequencies(tokenizer: Tokenizer, texts: Sequence[str], tokens: int) 
     counts = np.zeros(tokens, dtype=np.float64)
     for start in range(0, len(texts), 4096):
         for encoding in tokenizer.encode_batch(list(texts[start : start + 4096]), add_special_tokens=False):
+            # An indexed addition would count a token that repeats within a text only once.
             np.add.at(counts, encoding.ids, 1)
     frequencies: npt.NDArray[np.float64] = counts / max(1.0, counts.sum())
     return frequencies

@@ -21,6 +21,7 @@ def trial_embeddings(model: SentenceTransformer) -> list[Tensor]:
     routed = any(isinstance(module, Router) for module in model.modules())
     tasks = [{"task": "query"}, {"task": "document"}] if routed else [{}]
     prompt = default_prompt(model) or None
+    # Gradients stay enabled: those of this output show which weights are used.
     with without_dropout(model):
         inputs = [batch_to_device(model.preprocess([TEXT], prompt=prompt, **task), model.device) for task in tasks]
         return [model(features, **task)["sentence_embedding"] for features, task in zip(inputs, tasks, strict=True)]
@@ -50,6 +51,7 @@ def _check_finite(outputs: list[Tensor]) -> None:
 
 
 def _fits(width: int, dim: int | None, *, truncated: bool) -> bool:
+    # The stated dimension is the truncated one, and a forward gives the whole vector.
     return dim is None or width == dim or (truncated and width > dim)
 
 

@@ -33,6 +33,7 @@ def unknown_share(model: SentenceTransformer, texts: Sequence[str]) -> float:
     unknown = getattr(tokenizer, "unk_token_id", None)
     if unknown is None:
         return 0.0
+    # Not verbose, as the tokenizer warns of texts beyond the model's length.
     tokens = [
         token for text in texts for token in tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
     ]

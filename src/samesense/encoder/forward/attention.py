@@ -103,10 +103,12 @@ class Group:
 
 def _mask_bias(attended: Tensor) -> Tensor:
     """Return 0 where attention is allowed and the lowest finite float32 elsewhere."""
+    # Not minus infinity, which would make NaN of a row that is masked whole.
     return torch.zeros(attended.shape).masked_fill_(~attended, torch.finfo(torch.float32).min)
 
 
 def _product(a: Tensor, b: Tensor, scale: float) -> Tensor:
+    # With beta 0 torch does not read the first argument, so it need not be initialised.
     return torch.baddbmm(a.new_empty(1, 1, 1), a, b, beta=0, alpha=scale)
 
 
@@ -129,6 +131,7 @@ def _attend(
     dropped_weights = weights
     if mask is not None:
         dropped_weights = (probabilities * factors(mask, probabilities.dtype)).to(value.dtype)
+    # The scale of dropout goes into the product, which saves a pass over the weights.
     return _product(dropped_weights, value, scale_of(dropped)), weights, mask
 
 
@@ -144,6 +147,7 @@ def _backward(gradient: Tensor, saved: Sequence[Any], dropped: int, scale: float
         dropped_weights = probabilities * keep
         weight_gradient = weight_gradient * keep
     value_gradient = _product(dropped_weights.to(dtype).transpose(1, 2), gradient, scale_of(dropped))
+    # The operator that autograd uses itself; the weights are given, so no softmax is repeated.
     score_gradient = torch._softmax_backward_data(weight_gradient, probabilities, -1, probabilities.dtype).to(dtype)
     return _product(score_gradient, key, scale), _product(score_gradient.transpose(1, 2), query, scale), value_gradient
 
@@ -331,4 +335,5 @@ def _attend_fused(group: Group, query: Tensor, key: Tensor, value: Tensor, scale
 
 
 AttentionInterface.register(NAME, packed_attention)
+# Padded texts still go through sdpa, and so need its masks.
 AttentionMaskInterface.register(NAME, sdpa_mask)

@@ -24,6 +24,7 @@ def keep_mask(shape: Sequence[int], dropped: int) -> Tensor:
     draws = torch.empty((n + 3) // 4, dtype=torch.int64)  # each holds four draws of 16 bits
     # random_() over the whole range, so that each of the four 16-bit pieces is uniform
     draws.random_(torch.iinfo(torch.int64).min, None)
+    # An int16 is uniform from -LEVELS / 2 on, so `dropped` of its LEVELS values are not above this bound.
     return draws.view(torch.int16)[:n].view(shape) > dropped - LEVELS // 2 - 1
 
 

@@ -112,12 +112,14 @@ class _Replay(torch.autograd.Function):
         for batch, (cpu_state, (devices, device_states)), own_gradient in zip(
             ctx.batches, ctx.states, gradients_of_batches, strict=True
         ):
+            # Forked, so that the second pass does not advance the generators of the run.
             with torch.random.fork_rng(devices), torch.enable_grad(), _autocast_without_cache(*ctx.autocast):
                 torch.set_rng_state(cpu_state)
                 set_device_states(devices, device_states)
                 embeddings = forward(ctx.model, batch)
             parameters = [*ctx.parameters, *ctx.unused]
             gradients = torch.autograd.grad(embeddings, parameters, own_gradient, allow_unused=True)
+            # Frees the activations of this batch before the next forward.
             del embeddings
             # DDP has marked these parameters as ready without a gradient
             if any(batch_gradient is not None for batch_gradient in gradients[len(sums) :]):

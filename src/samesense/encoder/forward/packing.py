@@ -230,6 +230,7 @@ def _can_pack(trunk: Transformer) -> bool:
 def _agrees(model: SentenceTransformer | CrossEncoder) -> bool:
     """Return whether packed texts get the same embeddings or scores as padded ones."""
     try:
+        # Under autocast the two would differ by the rounding of bfloat16.
         with without_dropout(model), torch.autocast("cpu", enabled=False):
             pairs = isinstance(model, CrossEncoder)
             features = model.preprocess(

@@ -52,6 +52,7 @@ def leave_out_sink(model: SentenceTransformer) -> bool:
     if not is_causal(model):
         return False
     tokenizer = trunk.tokenizer
+    # The bos token of a chat model may begin a turn of a chat rather than a text.
     if END_OF_TEXT in tokenizer.get_vocab():
         candidates = [END_OF_TEXT]
     else:

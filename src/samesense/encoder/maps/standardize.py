@@ -46,6 +46,7 @@ def standardize(model: SentenceTransformer, texts: Sequence[str], method: Standa
     if map_name == "none":
         return f"start as it is: {finding}"
     sinkless = leave_out_sink(model)
+    # Encoded again, as the pooling has changed if a sink is left out.
     rows = encode(model, _spread(distinct, FITTED), precision=precision)
     if map_name == "whiten":
         append_whitening(model, Whitening.shrunk(rows))

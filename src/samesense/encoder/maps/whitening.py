@@ -94,6 +94,7 @@ class Whitening(Shown):
         """
         n, mean, covariance = _moments(embeddings)
         rows = embeddings.astype(np.float64) - mean
+        # The paper's S divides by n, and the covariance here by n - 1.
         scatter = covariance * ((n - 1) / n)
         level = np.trace(scatter) / len(mean)
         if level <= np.finfo(np.float32).eps ** 2 * max(1.0, float(mean @ mean)):
@@ -193,6 +194,7 @@ def _moments(embeddings: Embeddings | Iterable[Embeddings]) -> tuple[int, Matrix
             raise ModelError(f"Blocks must have one width; received {len(mean)} and {rows.shape[1]} dimensions.")
         block_mean = rows.mean(axis=0)
         gap = block_mean - mean
+        # In place, as astype has made a copy of the caller's block.
         rows -= block_mean
         total = n + len(rows)
         scatter += rows.T @ rows + np.outer(gap, gap) * (n * len(rows) / total)

@@ -77,6 +77,7 @@ def _read_npy(path: Path) -> tuple[list[str], Embeddings]:
     texts_path = path.with_suffix(".txt")
     if not texts_path.is_file():
         raise ModelError(f"{path} holds no texts, and there is no {texts_path}. Put them there, one a line, in order.")
+    # Not splitlines(), which also splits within texts; utf-8-sig drops a byte-order mark.
     texts = texts_path.read_text(encoding="utf-8-sig").removesuffix("\n").split("\n")
     return texts, stored_rows(path)
 
@@ -226,6 +227,7 @@ def read_words(path: Path, *, sif: bool = False) -> WordVectors:
         if not matrix.is_file() or not names.is_file():
             raise ModelError(f"A folder of word vectors holds vectors.npy and words.txt; {path} does not.")
         try:
+            # As for texts: splitlines() would also split at other separators.
             words = names.read_text(encoding="utf-8-sig").removesuffix("\n").split("\n")
             array = np.load(matrix, mmap_mode="r", allow_pickle=False)
         except DAMAGED as error:
@@ -248,8 +250,10 @@ def _parse_words(path: Path) -> Iterator[tuple[str, npt.NDArray[np.float32]]]:
         if number == 1 and len(line.split(" ")) == 2 and all(field.isdigit() for field in line.split(" ")):
             continue  # word2vec's header: numbers of words and of dimensions
         dim = dim or line.count(" ")
+        # From the right, as the words of some files hold spaces.
         word, *numbers = line.rsplit(" ", dim)
         try:
+            # Too large a number becomes infinite, and is refused with its row later.
             with np.errstate(over="ignore"):
                 vector = np.array(numbers, dtype=np.float32)
         except ValueError:

@@ -50,6 +50,7 @@ class Quantizer:
     def apply(self, rows: Embeddings) -> npt.NDArray[Any]:
         """Return vectors ``(rows, dim)`` as they are stored; binary ones are ``(rows, bytes)``."""
         if self.vectors == "binary":
+            # The difference wraps around in uint8, and the cast to int8 then gives the byte less 128.
             stored: npt.NDArray[Any] = (np.packbits(rows > 0, axis=1) - 128).astype(np.int8)
         elif self.ranges is None:
             stored = rows.astype(self.vectors, copy=False)
@@ -62,6 +63,7 @@ class Quantizer:
     def restore(self, stored: npt.NDArray[Any]) -> Embeddings:
         """Return vectors, float32 ``(rows, dim)``: the middle of each step for int8, 1 and -1 for binary."""
         if self.vectors == "binary":
+            # int8 has no room for the sum.
             bits = np.unpackbits((stored.astype(np.int16) + 128).astype(np.uint8), axis=1, count=self.dim)
             return bits.astype(np.float32) * 2 - 1
         if self.ranges is None:
