@@ -90,6 +90,7 @@ def evaluate(  # noqa: PLR0913 - the flags of the command
         "drop_bad_rows": drop_bad_rows,
     }
     selected = find_tasks(data, words_of(suites), fast=fast, reading=reading)
+    # Said before the evaluation, which may take hours, and not after it.
     for line in selected.unfit:
         logger.info(line)
     # Suites share texts, and the cache has each encoded once.
@@ -206,6 +207,7 @@ def compare(  # noqa: PLR0913 - the flags of the command
     # The results of each model are kept as soon as it is done; averages exist only now.
     keep(report.averages)
     if output is not None:
+        # Drawing the figures of many models takes seconds.
         with stage("writing the page"):
             report.save(output, kind="html")
     return report

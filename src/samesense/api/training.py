@@ -137,6 +137,7 @@ def cross_validate(  # noqa: PLR0913 - the flags of the command
     from samesense.results import Results
 
     reading = Reading(columns, label_order, label_range, drop_bad_rows)
+    # Nothing selects within a fold, so that no pair is held out for it.
     planned = plan(data, method=method, dev="none", config=config, settings=settings, reading=reading)
     return Results(planned.cross_validate(str(folds), output, resume=resume, overwrite=overwrite))
 
@@ -183,6 +184,7 @@ def distil(  # noqa: PLR0913 - the flags of the command
 
     overrides = settings if student is None else {**settings, "model": student}
     if isinstance(overrides.get("teacher"), str):
+        # pydantic takes no string for a tuple.
         overrides = {**overrides, "teacher": (overrides["teacher"],)}
     _, chosen = choose_distil(config, overrides)
     return run(
@@ -228,6 +230,7 @@ def pretrain(
     from samesense.recipes.pretrain.settings import PretrainSettings
     from samesense.recipes.settings import bind
 
+    # Before torch is imported, so that a wrong setting shows at once.
     chosen = bind(PretrainSettings, {**settings, "model": model})
     with stage("loading torch"):
         from samesense.recipes.pretrain.recipe import run
@@ -275,6 +278,7 @@ def origin(
             f"An Origin reads documents from files; received {name_of(sources[0])}. Write them to a file."
         )
     chosen = choose_origin(config, settings)
+    # Before torch is imported, which takes seconds.
     check_origin(sources, chosen, Path(output))
     from samesense.recipes.origin.recipe import run  # imports torch, which takes seconds
 
@@ -343,6 +347,7 @@ def sweep(
     ended = run(plan, Path(output), jobs=jobs, datasets=datasets, max_runs=max_runs)
     if ended.interrupted:
         raise KeyboardInterrupt
+    # Written even if runs failed, with the figures of the others.
     text, _ = write_report(
         Path(output),
         latex=None if latex is None else Path(latex),

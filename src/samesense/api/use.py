@@ -90,6 +90,7 @@ def encode(  # noqa: PLR0913 - each is one flag of the command
         precision=precision,
         device=device,
         deterministic=deterministic,
+        # The texts say whether measuring the backends is worth its time.
         sample=texts,
         dim=dim,
         prompt=prompt,
@@ -171,6 +172,7 @@ def mine(  # noqa: PLR0913 - the flags of the command
 
     if chunk is not None:
         check_choice("chunk", chunk, Chunk)
+    # The calibration is a small file, read before the texts and the model.
     lowest = threshold_of(model, threshold)
     check_mining(top, lowest)
     texts = texts_of(source, columns)
@@ -277,12 +279,15 @@ def whiten(  # noqa: PLR0913 - the flags of the command
     sentences = [text for source in as_sources(texts) for text in unlabelled_texts(source, columns)]
     if not sentences:
         raise ConfigError("A whitening is fitted on texts; name at least one file of them.")
+    # Before the encoding, which may take long.
     check_free(Path(output), overwrite=overwrite, inputs=[place_of(model), *names_among(texts)])
     if is_cross_encoder(resolve(split_options(model)[0])):
         raise ModelError(f"{model} is a cross-encoder: it scores pairs and has no embeddings to whiten.")
     encoder = build_named(model)
+    # One layer at the end cannot be right for both routes of a model.
     refuse_routes(encoder, "A whitening")
     check_whole(encoder)
+    # Before the fit, as the vectors change with it.
     leave_out_sink(encoder)
     whitening = Whitening.fit(embed(encoder, sentences, precision=precision), dim)
     save(append_whitening(encoder, whitening), Path(output), overwrite=overwrite)
@@ -335,6 +340,7 @@ def drift(  # noqa: PLR0913 - the flags of the command
     from samesense.inference.models.load import load
 
     check_columns(columns)
+    # Both before the texts are read: a wrong option shows at once.
     old_threshold = None if threshold is None else threshold_of(old, threshold)
     labelled = None if pairs is None else labelled_pairs(pairs)
     check_drift(top, queries, labelled, old_threshold)

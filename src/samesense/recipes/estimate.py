@@ -157,6 +157,7 @@ def _step(job: Job[Any, Any], model: Any, inputs: TrainingInputs, precision: str
     """Return the seconds of a step and of a checkpoint."""
     last = 1 + TIMED_STEPS
     overrides = {
+        # One evaluation, at the last step, so that none falls between the steps that are timed.
         "max_steps": last,
         "eval_steps": last,
         "early_stopping_patience": None,
@@ -178,6 +179,7 @@ def _step(job: Job[Any, Any], model: Any, inputs: TrainingInputs, precision: str
     )
     if output.interrupted:
         raise KeyboardInterrupt
+    # From the end of the first step on, which warms up.
     return (clock.times[-1] - clock.times[0]) / TIMED_STEPS, output.spent["saving"]
 
 

@@ -61,6 +61,7 @@ def scored_along_steps(
     examples = job.settings.examples(teaching)
     steps = job.settings.steps(examples)
     every = job.settings.steps_between_evaluations(examples)
+    # A fold has no dev to stop early by: its steps are chosen afterwards.
     settings = job.settings.model_copy(update={"precision": choice.precision, "early_stopping_patience": None})
     fold = replace(
         job, data=teaching, settings=settings, output=folder, guards=(), concludes=False, cross_validation=None

@@ -91,6 +91,7 @@ def _evaluated(
                 if not method.run_or_resume(data.take(train), settings, folder):
                     raise KeyboardInterrupt
                 _write_scores(folder, data.take(test))
+            # Also where an earlier call was killed after it had written the scores.
             shutil.rmtree(folder / "model", ignore_errors=True)
             content = read_object(folder / FOLD_SCORES, FoldScores)
             if len(content["scores"]) != len(test):

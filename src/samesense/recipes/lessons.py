@@ -122,6 +122,7 @@ def of_rankings(train: Sentences, settings: RankcseSettings) -> list[str]:
     if settings.contrast or settings.beta:
         fewest = 2
     else:
+        # A ranking orders two others, or one other and the sentence itself.
         fewest = 3 - bool(_with_itself(settings))
     lesson = Lesson(
         lambda batch: len(np.unique(batch.texts[0])) >= fewest,
@@ -161,6 +162,7 @@ def of_tuples(train: TupleData, settings: SupmpnSettings) -> list[str]:
     spelled = key_of(settings.false_negative_filter)
     classes = rows.classes or {}
     size = settings.batch_size * world_size()
+    # One whole batch at least, however large it is.
     order = np.random.default_rng(settings.seed).permutation(len(rows))[: max(MOST_TUPLES, size)]
     teaches = _TEACHES.get(settings.loss, _has_rival)
 

@@ -123,6 +123,7 @@ class Method:
 
         For ``guards``, ``concludes`` and ``cross_validation`` see :class:`samesense.recipes.job.Job`.
         """
+        # The time of the run includes the import of torch.
         begun = time.perf_counter()
         with stage("loading torch"):
             from samesense.recipes.job import Job
@@ -221,6 +222,7 @@ class _Context(Method):
             raise ConfigError("`learning_curve` cuts training data, and documents are not cut to a part. Leave it out.")
         origin = settings.origin_settings()
         for source in train.sources:
+            # The first document shows whether a source can be read at all.
             next(running_documents(source, language=origin.language, paragraphs=origin.paragraphs))
         return []
 

@@ -71,6 +71,7 @@ def check(output: Path, record: dict[str, Any], *, resume: bool, overwrite: bool
     """Raise where this run may not write to ``output``; returns the manifest of the run that is resumed, or nothing."""
     if not resume:
         if is_main():
+            # In one process: the others may find what the first has written by then.
             check_new(output, record["method"], overwrite=overwrite)
             check_inputs(output, record)
         return {}
@@ -112,6 +113,7 @@ def _earlier(output: Path) -> list[Path]:
     """Return what an earlier run may have left: of one model, or of folds."""
     files = (manifest.FILE, HISTORY, RESULTS, REPORT, STEP_SCORES, HELD_OUT_SCORES, *DEV, *TEST)
     marks = (manifest.FILE, FOLD_SCORES)
+    # A folder of the user's may have such a name too.
     folds = [folder for folder in output.glob("fold-[0-9][0-9]") if any((folder / mark).is_file() for mark in marks)]
     return [*folds, *(output / name for name in (*FOLDERS, *files))]
 
@@ -139,6 +141,7 @@ def finished_training(output: Path, before: Mapping[str, Any]) -> TrainOutput | 
 
 def save_model(output: Path, record: dict[str, Any], trained: TrainOutput, write: Callable[[Path], object]) -> None:
     """Put the trained model into the folder; ``write`` puts it there whole or not at all."""
+    # Outcome, then model, then no checkpoints: a run killed between them can still be resumed.
     manifest.write(output, record | {"outcome": asdict(trained)})
     write(output / MODEL)
     shutil.rmtree(output / CHECKPOINTS, ignore_errors=True)
@@ -163,6 +166,7 @@ def begin(output: Path, record: dict[str, Any], before: dict[str, Any]) -> dict[
     if not is_main():
         return record
     if before:
+        # Results are appended, and the resumed run evaluates its start again.
         (output / RESULTS).unlink(missing_ok=True)
     else:
         clear(output)
@@ -199,6 +203,7 @@ def end(
     """
     if write_start is not None:
         write_start(output / MODEL)
+    # Written last: a run that is killed before it says finished is evaluated again.
     status = "interrupted" if trained.interrupted else "finished"
     record = record | {"outcome": asdict(trained), "status": status, **entries}
     if not trained.interrupted:

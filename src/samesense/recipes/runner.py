@@ -103,6 +103,7 @@ def run(
         texts = []
         if job.concludes:
             texts = some_texts(sets, partial(training_texts, inputs.dataset))
+        # Before the training, which changes the model in place.
         start = None
         if is_main():
             start = _measured_start(adapter, model, settings, sets, texts)
@@ -246,6 +247,7 @@ def _trained(
         inputs.before_training()
         laps.count("teachers")
     record |= {"start": standardize_start(job, model, inputs, choice)}
+    # A copy, as training changes the weights in place.
     start = copy_weights(model) if job.settings.merge else {}
     selection_score = None
     if sets.selecting is not None:

@@ -157,6 +157,7 @@ class SettingsFile(dict[str, Any]):
 def read_toml(path: Path | Traversable) -> dict[str, Any]:
     """Return the contents of a TOML file; ConfigError if it cannot be read or parsed."""
     try:
+        # Some editors begin a file with a byte order mark, which tomllib refuses.
         return tomllib.loads(path.read_bytes().decode("utf-8-sig"))
     except FileNotFoundError as error:
         raise ConfigError(f"{path}: there is no such file. Check the spelling and the working directory.") from error
@@ -178,6 +179,7 @@ def bind(model: type[Settings], *layers: Mapping[str, Any]) -> Settings:
     try:
         return model(**merged)
     except ValidationError as error:
+        # What a validator of the whole model raises has no location.
         raise as_config_error(error, _place(str((*error.errors()[0]["loc"], "")[0]), layers)) from error
 
 

@@ -24,6 +24,7 @@ def open_teacher(name: str, *, precision: Precision = "auto", pooling: PoolingNa
         ModelError: if it cannot be read.
     """
     base, maps = split_maps(name)
+    # Stored vectors, functions and the like have no pooling.
     model = load(base, precision=precision, pooling=None if split_kind(base)[0] else pooling)
     if not model.embeds:
         raise ConfigError(
@@ -33,6 +34,7 @@ def open_teacher(name: str, *, precision: Precision = "auto", pooling: PoolingNa
     def encode(texts: Sequence[str], work: Path) -> Encode:
         if not maps:
             return model.encode
+        # The map is fitted on the vectors of the very texts that are encoded after it.
         model.remember(work)
         return apply_maps(model, maps, texts, cache=True).encode
 

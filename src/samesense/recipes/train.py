@@ -101,6 +101,7 @@ class TrainingPlan:
         leak_lines = [
             line
             for split, other_set in other_sets.items()
+            # Without texts, as of a harvest, nothing can be found in both.
             if any(texts_of(train))
             for line in leaks(train, other_set, split)
         ]
@@ -286,6 +287,7 @@ def plan(
         name, bound, examples = _opened(
             fitting, sources, config, method_settings, method_reading, with_held_out=test is None
         )
+    # Test comes first: dev and folds are parts of what it leaves.
     test_share = held_share(test, "test")
     if test_share is None:
         test_data = _pairs(test, reading)
@@ -300,6 +302,7 @@ def plan(
     if cross_validation is None:
         sparing = folds == "none" or not alone  # the verdict is on other pairs, or a tenth is asked for
         examples, dev_data, held_out = _selecting_pairs(dev, examples, bound.seed, reading, sparing=sparing)
+    # After the splits, as the rule counts the steps on what is trained on.
     if not _sets_learning_rate(config, options) and not fitting.method.has_stages:
         bound = _with_fitting_rate(bound, examples)
     return TrainingPlan(
@@ -376,6 +379,7 @@ def _folds_of(
             raise ConfigError(f"`folds` {folds} cannot be: {hindrance}. Leave one of the two out.")
     pairs = labelled_training_pairs(train, method)
     cross_validation = deal_pairs(pairs, folds, selects=alone)
+    # The training part of a fold may lack a label that the whole data have.
     for teaching, _ in cross_validation.folds:
         method.check(pairs.take(teaching), settings)
     return cross_validation
@@ -451,6 +455,7 @@ def _opened(
     out where that is asked for.
     """
     method = fitting.method
+    # What was read for the choice of settings is not read again.
     early_data: list[Examples] = []
 
     def read(settings: EncoderSettings) -> Examples:

@@ -98,6 +98,7 @@ def _run(spec: str, model: Scorer, texts: Sequence[str]) -> Callable[[], int] | 
 def _timed(run: Callable[[Sequence[str]], object], texts: Sequence[str]) -> float:
     started = time.perf_counter()
     run(texts)
+    # A coarse clock may show no time at all, and speeds are divided by it.
     return max(time.perf_counter() - started, 1e-9)
 
 
@@ -130,12 +131,14 @@ def _weights(kind: str, name: str, backend: str) -> tuple[int | None, float | No
     base = base_of(folder)
     if base is not None:  # adapters, which are merged once they are opened
         parameters, size = _weights("", base, backend)
+        # A size that is not known stays unknown.
         return parameters, size and size + (_stored(folder) or 0)
     return _parameters(folder), _stored(folder)
 
 
 def _stored(folder: Path) -> float | None:
     """Return the size of the weights in a folder."""
+    # By one pattern alone: a folder that has both formats holds the weights twice.
     return next(filter(None, (_megabytes(folder.rglob(pattern)) for pattern in WEIGHTS)), None)
 
 

@@ -165,6 +165,7 @@ def trained_on(specs: Mapping[str, str], tasks: Sequence[Task]) -> list[str]:
                 (
                     split
                     for split, split_hash in hashes_by_split.items()
+                    # A card has only the first digits of a hash.
                     if split_hash and digits.startswith(split_hash)
                 ),
                 None,
@@ -182,6 +183,7 @@ def _recorded_data(spec: str) -> dict[str, str]:
         folder = local_folder(place_of(spec))
         if folder is None:
             return {}
+        # The model of a run lies in `model/`, and the record beside that folder.
         for manifest in (folder / "manifest.json", folder.parent / "manifest.json"):
             data = None
             if manifest.is_file():

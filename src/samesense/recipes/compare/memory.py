@@ -74,6 +74,7 @@ def measure_memory(needs_torch: dict[str, bool], texts: Sequence[str], precision
     request = json.dumps({"models": requests, "texts": list(texts), "precision": precision})
     program = [sys.executable, "-m", "samesense.recipes.compare.memory"]
     try:
+        # The exit code is not looked at: after the alarm, the models that were measured still count.
         output = subprocess.run(program, input=request.encode(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     except OSError:
         return {}
@@ -104,6 +105,7 @@ def _read_texts(spec: str, texts: Sequence[str], precision: Precision) -> None:
 
     reader_of(load(spec, precision=precision))(texts)
     sys.stdout.write(json.dumps({spec: peak_memory()}) + "\n")
+    # os._exit does not flush.
     sys.stdout.flush()
 
 
@@ -121,6 +123,7 @@ def main() -> None:
             try:
                 _read_texts(model["spec"], request["texts"], request["precision"])
             finally:
+                # Without the parent's clean-up, and above all without going on with its loop.
                 os._exit(0)
         os.waitpid(process, 0)
 

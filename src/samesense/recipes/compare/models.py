@@ -83,6 +83,7 @@ def named(models: Models) -> list[tuple[str, Any]]:
         match = None
         if isinstance(spec, str):
             match = _NAMED.fullmatch(spec)
+        # A path may itself hold an equals sign.
         if match is not None and not Path(spec).exists():
             named_specs.append((match["name"].strip(), match["spec"]))
         else:

@@ -75,6 +75,7 @@ def compare(  # noqa: PLR0913 - each is one flag of the command
     stops does not lose them. ConfigError, DataError, ModelError and MissingExtraError come before the first
     model runs, where a report could not be made.
     """
+    # Checked now, as the figures are drawn after hours of evaluation.
     need_matplotlib()
     if sweep is not None and not runs:
         raise ConfigError("A sweep is drawn from training runs, and none is given. Name their folders (runs).")

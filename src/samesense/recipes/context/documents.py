@@ -59,5 +59,6 @@ def _check_present(source: str) -> None:
     """Raise DataError for a full path, with its split or without, at which there is nothing."""
     path = Path(source).expanduser()
     whole, _, _ = source.rpartition(":")
+    # Any other path might be a name on the hub, which only reading can tell.
     if path.is_absolute() and not path.exists() and not (whole and Path(whole).expanduser().is_dir()):
         raise DataError(f"{source}: there is no such file or folder. Check the spelling.")

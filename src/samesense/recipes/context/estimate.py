@@ -57,6 +57,7 @@ def estimate(job: Job[Documents, ContextSettings]) -> list[str]:
         by_words = origin.contexts == "words"
         with torch_threads(1 if by_words else None):  # as the processes that read
             if not origin_recipe.run(list(job.data.sources), little, folder / "origin"):
+                # The recipe returns False after Ctrl-C, which must end the estimate as well.
                 raise KeyboardInterrupt
         corpus = Corpus(folder / "origin" / "corpus", origin.shape())
         scale = whole / len(corpus)
@@ -76,8 +77,10 @@ def estimate(job: Job[Documents, ContextSettings]) -> list[str]:
         data = read_harvest([str(folder / "harvest")], surrogate)
         run = Job(method="surrogate", data=data, settings=surrogate, output=folder / "surrogate")
         step, saving = measured_step(run, prepare)
+    # One share selects, and a second one tests.
     examples = settings.most_pairs or round(mixture.pairs * (1 - 2 * settings.held_out_share))
     if data.by_sentences:
+        # A pair is held out if both of its sentences are, hence the root.
         examples = round(min(mixture.sentences, whole) * (1 - math.sqrt(2 * settings.held_out_share)))
     steps = surrogate_settings(settings).for_data(data).steps(examples)
     seconds["surrogate"] = step * steps + saving * (1 + steps // settings.steps_between_evaluations(examples))

@@ -105,6 +105,7 @@ class _Later:
         stage_inputs = {name: stage["inputs"] for name, stage in manifest.read(folder)["stages"].items()}
         scheme = read_json(folder / ORIGIN_FILE)
         if scheme["language_model"] is not None:
+            # By content: another model may lie in the same folder later.
             scheme["language_model"] = fingerprint(scheme["language_model"])
         return {"origin": stage_inputs, "scoring": scheme, "settings": self.job.settings.harvest_settings().identity()}
 
@@ -122,6 +123,7 @@ class _Later:
         """Return the content of the harvest and of the start model, and how it is learnt."""
         return {
             "harvest": fingerprint(str(self.job.output / HARVEST / SHARDS)),
+            # Where metrics are sent does not change the model.
             "settings": self._taught().model_dump(exclude={"report_to"}),
             "start": fingerprint(self.job.settings.model),
             **data_identity({"dev": self.job.dev}),
@@ -160,6 +162,7 @@ class _Later:
             if verdict.kept:
                 save(adapter_of(settings).build(settings), beside, overwrite=True)
             else:
+                # The temporary folder is there already.
                 shutil.copytree(output / SURROGATE / MODEL, beside, dirs_exist_ok=True)
                 set_rights(beside, settings.license, settings.language)
         if not verdict.kept:

@@ -45,6 +45,7 @@ def _summary(formed: Targets, settings: CosentSettings) -> list[str]:
     """Return what there is to say about labels, and about batches that cannot be compared."""
     if settings.loss != "cosent" and settings.batches != "label-aware":
         return [formed.summary]
+    # The loss compares the rows of all processes with each other.
     lacking = share_without_comparison(formed.columns["label"], settings.batch_size * world_size())
     if settings.batches == "label-aware":
         return [formed.summary, f"batches: each with two labels; of random ones {lacking:.1%} would have one only"]

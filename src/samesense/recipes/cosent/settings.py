@@ -87,6 +87,7 @@ def choose(config: str, overrides: Mapping[str, Any], *, kind: str) -> tuple[str
     papers = {**read_settings("cosent"), **read_settings(paper)}
     user_settings = file_settings
     if config in shipped():
+        # Like the paper's, a shipped file loses what has no effect here; a user's file is refused for it.
         papers = {**papers, **file_settings}
         user_settings = {}
     fitting = {name: value for name, value in papers.items() if belongs(name, loss, encoder)}

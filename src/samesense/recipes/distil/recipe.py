@@ -71,6 +71,7 @@ def run(
     what was trained and not evaluated; ``overwrite`` leaves the vectors of teachers.
     """
     _check(settings, tests)
+    # The run calls `report` once the student is saved; the list hands its outcome back.
     reports: list[StudentReport] = []
 
     def report() -> tuple[list[Result], dict[str, Any]]:

@@ -81,6 +81,7 @@ class ShardWork:
 def opened(work: ShardWork, *, reopen: bool = False) -> tuple[OriginScorer, Plan]:
     """Return the scorer and the plan of some work, opened once a process unless ``reopen``."""
     if reopen:
+        # An earlier call of this process may have opened the folder with another Origin in it.
         _opened.cache_clear()
     scorer, plan = _opened(work.origin, work.settings, work.open)
     if work.expected is not None and tuple(sorted(scorer.identity.items())) != work.expected:
@@ -231,6 +232,7 @@ def _of_vectors(folder: Path, output: Path, settings: HarvestSettings, check: bo
 def run(work: ShardWork, output: Path, executor: Executor) -> HarvestSummary:
     """Make all shards of ``work``; as :func:`harvest`."""
     with sharded_job(output, "harvest", ".parquet") as job:
+        # Before the Origin is opened: other settings are refused at once.
         job.check("settings", work.settings.identity())
         with stage("opening the Origin"):
             scorer, plan = opened(work, reopen=True)

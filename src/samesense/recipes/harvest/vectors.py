@@ -55,6 +55,7 @@ class VectorWork:
                 "this machine again."
             )
         texts = origin.corpus.sentences(self.sentences[shard * SHARD : (shard + 1) * SHARD])
+        # Workers are processes of one thread each; more threads would compete for the same cores.
         with torch_threads(1), threadpool_limits(1, user_api="blas"), counted(apart=True) as unread:
             vectors = origin.fresh().encode(texts)
         sink = io.BytesIO()
@@ -110,6 +111,7 @@ def scored_pairs(
             planned.first[shard_rows],
             planned.second[shard_rows],
             planned.kinds[shard_rows],
+            # Counts are summed over shards, so that what was wanted stands in one of them.
             {} if start else planned.wanted,
         )
         rows = np.arange(len(shard.kinds), dtype=np.int64)

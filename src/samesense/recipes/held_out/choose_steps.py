@@ -65,6 +65,7 @@ def choose_scores(folds: Sequence[ScoredFold]) -> Scores:
     """Return the score of every pair at the share of the steps that the other folds chose ``(pairs,)``."""
     chosen = np.full(sum(len(fold.rows) for fold in folds), np.nan)
     for fold in folds:
+        # By identity: arrays have no single truth value, so that folds cannot be compared.
         complement = [candidate for candidate in folds if candidate is not fold]
         chosen[fold.rows] = fold.at_share(choose_share(complement, fold.shares))
     return chosen

@@ -178,6 +178,7 @@ class OutOfFold:
             return steps
         # The last step is evaluated too, also where it is no multiple of ``every``.
         candidates = np.unique(np.append(np.arange(every, steps + 1, every), steps))
+        # Folds train on fewer pairs in fewer steps, so that only shares can be compared.
         return round(choose_share(self.scored, candidates / steps) * steps)
 
     def curve(self, name: str, steps: int, every: int, start: float | None) -> Curve:
@@ -221,6 +222,7 @@ def cross_validate(data: PairData, dealt: CrossValidation, output: Path, train: 
                     f"{scores.shape}. Delete the folder {folder}."
                 )
             protocol = content["protocol"]
+            # As shares, since the run on all pairs has more steps than a fold.
             shares = np.asarray(content["steps"], dtype=np.float64) / content["total"]
             scored.append(ScoredFold(held, labels[held], shares, scores))
             bar.update()

@@ -58,6 +58,7 @@ def _needs_json(text: str) -> bool:
 def _written(label: float, dev: PairData) -> str:
     if dev.kind == "nli":
         return dev.label_name(label)
+    # repr has as many digits as it takes to read the same float again.
     return repr(label).removesuffix(".0")
 
 

@@ -176,6 +176,7 @@ def _checked(sets: Sets) -> Sets:
             f"The sets that the model is compared on must have different names; two are called {twice}. Rename a file."
         )
     for compared in sets.compared:
+        # Made only to raise now what would otherwise be raised after the training.
         _ = compared.task
     return sets
 
@@ -202,6 +203,7 @@ def _verdict_on_dev(
 def _split(dev: PairData) -> tuple[PairData | None, tuple[ComparedSet, ...], str]:
     """Return the half of dev that selects, the half for the verdict, and the reason if there is none."""
     fraction = min(0.5, MOST / len(dev))
+    # Connected pairs stay together, so that a half may miss its size by a twentieth of dev.
     fewest = min(FEWEST, len(dev) // 2 - len(dev) // 20)
     for apart in ("sentences", "pairs"):
         with suppress(DataError):

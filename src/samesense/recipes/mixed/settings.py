@@ -59,6 +59,7 @@ class MixedSettings(EncoderSettings):
     def _steps(self, train: Mixture) -> int:
         counts = [component.batches for component in train.parts]
         if self.mixing == "round-robin":
+            # The rounds end with the smallest kind.
             batches = len(counts) * min(counts)
         else:
             batches = sum(counts)

@@ -61,6 +61,7 @@ class PaperMaker:
         self._scheme = settings.scheme()
         self._language_model = settled(settings.language_model)
         if self._language_model is not None and self._scheme.weights.generative:
+            # Only to raise now: scoring opens it again, after hours of training.
             open_language_model(self._language_model)
 
     def make(self, stages: Stages, corpus: Corpus) -> dict[str, Any]:
@@ -76,6 +77,7 @@ class PaperMaker:
         shutil.rmtree(folder / WORK, ignore_errors=True)
         logger.info("index: of words and sentence vectors")
         with stage("index"):
+            # Opened for the files they write, which whoever opens the Origin finds.
             Tfidf(corpus, folder / "index", unigrams=settings.unigrams)
             Discriminator.open(folder / "discriminator", corpus, folder / "index", device=str(self._device))
         return {
@@ -176,7 +178,9 @@ def _model(
     )
     if trained.interrupted:
         raise Interrupted
+    # safetensors refuses tensors that are not contiguous.
     weights = {key: value.detach().cpu().contiguous() for key, value in trained.model.state_dict().items()}
+    # A file cut off here would pass for a finished model in the next call.
     with replacing(weights_path) as beside:
         save_file(weights, beside)
     shutil.rmtree(checkpoints, ignore_errors=True)

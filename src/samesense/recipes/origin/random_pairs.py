@@ -32,6 +32,7 @@ def score_random_pairs(stages: Stages, settings: OriginSettings, recorded: Mappi
 
 def _scored(folder: Path, scheme: Scheme, count: int, device: str) -> list[str]:
     origin = Origin.open(folder, scheme=replace(scheme, reference=min(scheme.reference, REFERENCE)), device=device)
+    # With the seed of the reference itself, the same sentences would be drawn.
     texts = reference_sentences(origin.corpus, min(count, len(origin.reference)), scheme.seed + 1)
     pairs = list(combinations(texts, 2))
     try:

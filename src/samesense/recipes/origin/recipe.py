@@ -114,6 +114,7 @@ def _corpus(stages: Stages, sources: Sequence[str], prints: dict[str, str], sett
                 bar.update()
 
     def make() -> list[str]:
+        # Written under another name and renamed, so that a corpus which exists is complete.
         if folder.exists():
             corpus = Corpus(folder, shape)
         else:

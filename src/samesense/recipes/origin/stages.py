@@ -162,6 +162,7 @@ def fingerprint(source: str) -> str:
         if folder and Path(folder).expanduser().is_dir():
             return f"{fingerprint(folder)} {split}"
         return f"name {source}"
+    # Name and size part the files: text moved from one to the next changes the hash.
     headed = ((f"{file.relative_to(path)} {file.stat().st_size}".encode(), file) for file in files)
     return content_hash(chain.from_iterable(headed))
 

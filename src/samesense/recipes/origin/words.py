@@ -77,6 +77,7 @@ class WordMaker:
         self._name = str(settled(settings.language_model or LANGUAGE_MODEL))
         self._precision = inference_precision(settings.score_precision, torch.device(device))
         layers = settings.own_layer, settings.state_layer
+        # The folder is not known yet, and the reader does not depend on it.
         self._work = ReadingWork(Path(), self._name, self._precision, device, settings.prompt, *layers)
         _reader.cache_clear()  # the folder may hold another model now than when it was opened before
         self._reader = self._work.reader
@@ -100,6 +101,7 @@ class WordMaker:
 
         fitting = settings.model_dump(include=_FITTING)
         stages.run("parts", {**inputs, **fitting}, OUTPUTS["parts"], fit)
+        # The Origin opens the model by itself; two copies of it would be held.
         _reader.cache_clear()
         return {
             "language_model": self._name,
@@ -219,6 +221,7 @@ def _read_shards(work: ReadingWork, count: int, settings: OriginSettings) -> lis
             finished = job.finished(len(sizes))
             default_workers = usual_workers(len(sizes) - len(finished), work.device)
             missing = sum(sizes) - sum(sizes[shard] for shard in finished)
+            # The middle shard is typical, as sentences are ordered by length.
             _log_estimate(work, len(sizes) // 2, missing, settings.workers or default_workers)
             gpus = 0 if work.device == "cpu" else 1
             executor = settings.choose_executor(gpus=gpus, default_workers=default_workers)
@@ -237,6 +240,7 @@ def _log_estimate(work: ReadingWork, shard: int, missing: int, workers: int) -> 
     reader = work.reader
     few = work.sentences(shard)[:4]
     with torch_threads(1 if workers > 1 else None):
+        # The first reading warms up.
         reader.read(few[:1])
         started = time.perf_counter()
         reader.read(few)

@@ -74,6 +74,7 @@ def settings_of_part(settings: EncoderSettings, fraction: float) -> EncoderSetti
     steps = max(1, round(settings.max_steps * fraction))
     every = None
     if settings.eval_steps is not None:
+        # With more steps between evaluations than there are, nothing would be selected.
         every = min(settings.eval_steps, steps)
     return settings.model_copy(update={"max_steps": steps, "eval_steps": every})
 
@@ -91,6 +92,7 @@ def measure_curve(data: Examples, output: Path, on: ComparedSet, whole: Scores, 
     with progress_bar("learning curve", "part", len(subsets)) as bar:
         for denominator, index in subsets:
             size = len(data) // denominator
+            # Slices of one order: parts of the same size have no row in common.
             subset = data.take(sorted(order[index * size : (index + 1) * size].tolist()))
             subset_scores = _scores_of(subset, folder / f"{size}-{index + 1}", on, train)
             if subset_scores is None:
@@ -115,6 +117,7 @@ def _scores_of(subset: Examples, folder: Path, on: ComparedSet, train: Train) ->
         if not run_or_resume(folder, partial(train, subset, folder)):
             return None
         write_json(path, {"scores": load(folder, precision="float32").scores(on.data.pairs()).tolist()})
+    # Also where an earlier call was killed after it had written the scores.
     shutil.rmtree(folder / "model", ignore_errors=True)
     return np.asarray(read_object(path, CurveScores)["scores"], dtype=np.float64)
 

@@ -88,6 +88,7 @@ def random_cosines(model: Model, texts: Sequence[str]) -> Floats | None:
     cosines: Floats = (rows @ rows.T)[np.triu_indices(len(rows), 1)]
     if not np.isfinite(cosines).all():
         return None
+    # Thinned evenly, as the page holds every one of them.
     return cosines[:: max(1, -(-len(cosines) // SHOWN_PAIRS))]
 
 
@@ -148,7 +149,9 @@ def compared(start: Measured | None, end: Measured, sets: Sets, train: Examples)
     reason = sets.reason if first is None else problems.pop(first, "")
     task = None
     if first is not None:
+        # What then remains are the guards.
         task = findings.pop(first, None)
+    # Out of fold, every pair is trained on, though never by the model that scores it.
     if isinstance(first, ComparedSet) and task is not None and first.role != OUT_OF_FOLD:
         task = replace(task, trained_on=trained_on(first.data, train))
     return Verdict(

@@ -66,6 +66,7 @@ def merge(
             beside = compare(
                 first.role, end_result, _evaluated(first, model, "merged"), description=first.how, against="the end"
             )
+    # Again, as an error above may have left the weights of the end.
     interpolate(model, start, end, best)
     return Merged(share=best, dev={str(weight): dev[weight] for weight in sorted(dev)}, beside_end=beside)
 

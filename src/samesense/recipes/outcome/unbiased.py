@@ -35,6 +35,7 @@ def unbiased_scores(job: Job[Any, Any], sets: Sets, out_of_fold: OutOfFold | Non
     first = sets.verdict
     if out_of_fold is not None and first is not None:
         return {first.name: UnbiasedScores(out_of_fold.scores, out_of_fold.protocol)}
+    # A merged model is none of the steps whose scores were kept.
     if not job.concludes or sets.selecting is None or len(sets.selecting) < LEAST or job.settings.merge:
         return {}
     scores = _cross_fitted(job, sets.selecting)

@@ -145,6 +145,7 @@ def run(
         best = trainer.state.best_metric
         if not trained.interrupted and best is not None:
             record[PERPLEXITY] = {"before": math.exp(start), "after": math.exp(best)}
+            # The language model with its head, so that the saved one can be pretrained further.
             encoder[0].model = model
             with stage("saving the model"):
                 run_folder.save_model(output, record, trained, partial(save, encoder))
@@ -168,6 +169,7 @@ def _held_out_blocks(
 
 def _apart(documents: Sequence[Sequence[list[int]]], held: Sequence[list[int]]) -> bool:
     """Return whether no document is in part held out."""
+    # By identity, as two documents may hold equal blocks.
     chosen = set(map(id, held))
     return all(len({id(block) in chosen for block in document}) == 1 for document in documents)
 
@@ -244,6 +246,7 @@ def _trainer(
         per_device_train_batch_size=settings.batch_size,
         per_device_eval_batch_size=settings.batch_size,
         label_names=["labels"],
+        # The trainer would drop what the model's forward does not name, and the loss takes it.
         remove_unused_columns=False,
         dataloader_pin_memory=False,
     )
@@ -254,10 +257,12 @@ def _trainer(
         loss,
         model=model,
         args=arguments,
+        # All passes as one: the data set itself shuffles and masks each of them differently.
         train_dataset=Masked(learnt, make, steps * settings.batch_size, (settings.seed, 1)),
         eval_dataset=Masked(held, make, len(held), (settings.seed, 2), shuffled=False),
         data_collator=make.batch,
         callbacks=[*run_callbacks, *callbacks],
     )
+    # It would print the evaluation of the start, which comes before run_trainer removes it.
     trainer.remove_callback(PrinterCallback)
     return trainer

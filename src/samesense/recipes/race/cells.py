@@ -156,6 +156,7 @@ class Cells:
         selecting = None
         seed = None
         if steps:
+            # Looks at dev before the end would take the time of steps, and select nothing here.
             limits = {"max_steps": steps, "eval_steps": steps}
             seed = self.asked.seed
         if final:

@@ -129,6 +129,7 @@ class Costs:
         else:
             seconds = max(training, 1e-3) / steps
             self.step[name] = seconds
+            # For the entrants of this start that have no time of their own yet.
             self.step[start] = seconds
 
 
@@ -143,6 +144,7 @@ def that_fit(entrants: Sequence[Entrant], costs: Costs, seconds: float) -> list[
     """Return the first entrants for which a first rung has time."""
     for count in range(len(entrants), 0, -1):
         need = sum(costs.overhead_of(entrant) + FEW_STEPS * costs.step_of(entrant) for entrant in entrants[:count])
+        # All rungs have the same time, so that the first one has its part only.
         if need <= seconds / rungs(count):
             return list(entrants[:count])
     return []

@@ -57,6 +57,7 @@ def finish(cells: Cells) -> RaceResult:
             _put(cpu, request.output / "cpu")
         test_rows = []
         if test is not None:
+            # One model may be both, and is tested once.
             test_rows = [row for line in dict.fromkeys([quality, cpu]) for row in _test(line, test)]
         outcome = {
             "models": models,
@@ -126,14 +127,17 @@ def _put(line: Line, target: Path) -> None:
     """Write a model to a folder, ready for use."""
     location = Path(str(line.place))
     if line.form == "start":
+        # A start may be a name on the hub, which has no folder to copy.
         save(build(str(line.place)), target, overwrite=True)
         return
     with replacing_folder(target) as folder:
+        # The temporary folder is there already.
         shutil.copytree(location, folder, dirs_exist_ok=True)
 
 
 def _test(line: Line, test: PairData) -> Results:
     if line.form == "int8":
+        # The precision is that of torch, which has no part in an exported graph.
         backend = {"backend": "onnx-int8"}
     else:
         backend = {"precision": "float32"}

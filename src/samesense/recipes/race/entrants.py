@@ -109,6 +109,7 @@ def entrants(planned: TrainingPlan, starts: Sequence[Start]) -> list[Entrant]:
             for second, rate in enumerate(rates):
                 entrant = Entrant(start=start, given={**loss, "learning_rate": rate})
                 ranked.append((rank + position + second, rank, entrant))
+    # By ranks alone: entrants have no order, and of equal ranks the first stays first.
     return [entrant for *_, entrant in sorted(ranked, key=lambda item: item[:2])]
 
 

@@ -81,6 +81,7 @@ def shape_of(location: str) -> tuple[int, int]:
 
 def int8(winner: Winner, folder: Path, clock: Clock) -> Form | str | None:
     """Export the winner with weights of eight bits."""
+    # An earlier call may have exported it.
     if not (folder / "modules.json").is_file():
         if clock.for_forms < EXPORT_SECONDS:
             return "int8: no time was left"
@@ -100,6 +101,7 @@ def int8(winner: Winner, folder: Path, clock: Clock) -> Form | str | None:
 
 def static(winner: Winner, folder: Path, clock: Clock) -> Form | str | None:
     """Distil the winner into vectors of its tokens."""
+    # The other half of the time is for the form that comes after it.
     return _distilled(f"static:{min(WIDTH, winner.width)}", winner, folder, clock.for_forms / 2, step=0.1)
 
 
@@ -107,6 +109,7 @@ def layers(winner: Winner, folder: Path, clock: Clock) -> Form | str | None:
     """Distil the winner into half of its layers."""
     if winner.depth < 2:
         return "layers: the winner has one layer only"
+    # Half of the layers read twice as fast, and a step takes about four forward passes.
     step = 4 * BATCH / (2 * winner.speed)
     return _distilled(f"layers:{winner.depth // 2}", winner, folder, clock.for_forms, step=step)
 
@@ -116,6 +119,7 @@ FORMS: dict[str, Make] = {"int8": int8, "static": static, "layers": layers}
 
 def _distilled(student: str, winner: Winner, folder: Path, seconds: float, *, step: float) -> Form | str | None:
     form = student.partition(":")[0]
+    # At most 0.3 of the time for the teacher to read, and 0.45 for the steps.
     count = min(len(winner.texts), int(0.3 * seconds * winner.speed))
     steps = min(int(0.45 * seconds / step), PASSES * count // BATCH)
     if (folder / manifest.FILE).is_file():  # begun by an earlier call, which had other time left

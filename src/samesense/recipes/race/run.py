@@ -127,6 +127,7 @@ def _run(cells: Cells) -> None:
     if not state.brackets:
         _evaluate_starts(cells)
     cells.keep_time_for_test()
+    # A bracket that an earlier call began is ended first.
     if state.brackets:
         _run_rungs(cells)
     while _enter(cells):
@@ -166,6 +167,7 @@ def _enter(cells: Cells) -> bool:
             kinds = "combinations of start model, loss and learning rate"
             state.note(f"there was time for {len(entered)} of {len(candidates)} {kinds}")
         return False
+    # However short the time is, one entrant takes part.
     selected = selected or remaining[:1]
     logger.info(f"{len(selected)} of {len(remaining)} combinations take part; rungs: {rungs(len(selected))}")
     state.entrants += [entrant.to_dict() for entrant in selected]
@@ -184,6 +186,7 @@ def _run_rungs(cells: Cells) -> None:
             bracket.append(dict.fromkeys(_best_of(cells, bracket[-1])))
             cells.save()
         rung = bracket[number]
+        # Computed in each rung, so that time left over goes to the later ones.
         deadline = clock.spent + clock.for_rungs / (count - number)
         for position, name in enumerate(rung):
             seconds = (deadline - clock.spent) / (len(rung) - position)
@@ -202,9 +205,11 @@ def _bind_steps(cells: Cells, rung: Rung, name: str, seconds: float, *, final: b
     if final:
         reserved_seconds = evaluation_seconds + min(LOOKS * evaluation_seconds, LOOKS_SHARE * seconds)
     steps = min(costs.steps_in(entrant, seconds - reserved_seconds), cells.most_steps(entrant))
+    # All epochs of little data may have fewer steps than that.
     if steps < min(FEW_STEPS, cells.most_steps(entrant)):
         cells.state.note(f"no time was left for {name}" + (" in the last rung" if final else ""))
         return False
+    # Saved before the run: resumed, it must have as many steps.
     rung[name] = steps
     cells.save()
     return True

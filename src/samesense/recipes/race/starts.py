@@ -64,6 +64,7 @@ def _cached() -> list[str]:
         for repo in repos
         if repo.repo_type == "model"
         and repo.size_on_disk <= LARGEST
+        # This file marks a model of sentence-transformers.
         and any(file.file_name == "modules.json" for revision in repo.revisions for file in revision.files)
     )
 
@@ -72,6 +73,7 @@ def open_named(names: Sequence[str], sample: Sequence[str]) -> list[Start]:
     """Open the start models that are named, each once, and time them on the texts of a sample."""
     once = list(dict.fromkeys(names))
     short = [Path(name).name if Path(name).exists() else name for name in once]
+    # Two folders may have one name.
     labels = short if len(set(short)) == len(once) else once
     return [_open(name, sample, label) for name, label in zip(once, labels, strict=True)]
 
@@ -108,6 +110,7 @@ def _open(name: str, sample: Sequence[str], label: str) -> Start:
 
 def _static(folder: Path, texts: Sequence[str], sample: Sequence[str]) -> Start:
     with stage("making a static model of the default"):
+        # An earlier call may have made it.
         if not (folder / "modules.json").is_file():
             save(make_student("static", DEFAULT, texts), folder, overwrite=True)
         return measured(STATIC, str(folder), build(str(folder)), sample)

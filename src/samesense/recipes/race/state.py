@@ -138,6 +138,7 @@ class State:
     def board(self) -> list[Line]:
         """Return the lines of the leaderboard."""
         names = [line_field.name for line_field in fields(Line)]
+        # The stored lines hold more, such as the seconds that the runs took.
         return [Line(**{name: line[name] for name in names}) for line in self.lines]
 
     def entrant(self, name: str) -> Entrant:

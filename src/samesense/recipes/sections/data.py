@@ -48,6 +48,7 @@ class SectionTriplets:
     @property
     def sha256(self) -> str:
         """Fingerprint of the triplets in order."""
+        # As JSON, so that a line break within a text does not part triplets.
         return text_hash("\n".join(map(json.dumps, self.triplets)))
 
     @property

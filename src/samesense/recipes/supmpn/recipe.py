@@ -38,6 +38,7 @@ def prepare(model: SentenceTransformer, job: Job[TupleData, SupmpnSettings]) -> 
     """Return what a model is trained on; its dropout is set."""
     train = job.data
     settings = job.settings
+    # First, as `has_dropout` below looks at the model.
     if settings.dropout is not None:
         set_dropout(model, settings.dropout)
     if settings.spec.targets is not None:

@@ -57,6 +57,7 @@ class Harvested:
         low, *_, high = np.percentile(self.labels(), [0, 25, 50, 75, 100])
         return (
             f"{len(self):,} pairs of {self.name} ({kinds}), {len(self.dev):,} select, {len(self.held):,} test; scores "
+            # The z turns a rounded -0.000 into 0.000.
             f"{low:z.3f} to {high:z.3f}, deviation {self.labels().std():.3f}"
         )
 

@@ -106,6 +106,7 @@ def _pairs(table: pa.Table, settings: SurrogateSettings) -> tuple[pa.Table, npt.
     splits = np.select([hashes < settings.held_out_share, hashes < 2 * settings.held_out_share], [TEST, DEV], TRAIN)
     rows = np.flatnonzero(splits == TRAIN)
     if settings.most_pairs is not None:
+        # The smallest hashes are a random sample that does not depend on the order of pairs.
         rows = np.sort(rows[np.argsort(hashes[rows], kind="stable")[: settings.most_pairs]])
     training = table.take(rows).select(["sentence1", "sentence2", "score"])
     return training.rename_columns(["sentence1", "sentence2", "label"]), splits
@@ -206,6 +207,7 @@ def _read_shard_table(file: Path, columns: Sequence[str] | None = None) -> pa.Ta
 
 def _check(table: pa.Table, file: Path) -> None:
     scores = table["score"].to_numpy().astype(np.float64)
+    # Negated, so that NaN counts as wrong too.
     for row in np.flatnonzero(~(np.abs(scores) <= 1 + ROUNDING))[:1]:
         raise DataError(
             f"{file}, row {row + 1}: a score is a cosine, from -1 to 1; received {scores[row]:g}. Harvest this shard "

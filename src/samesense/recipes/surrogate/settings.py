@@ -44,6 +44,7 @@ class SurrogateSettings(EncoderSettings):
 
     def for_data(self, train: Harvested) -> Self:
         """Return the settings with more epochs for training on sentences, which are fewer than pairs."""
+        # A value that was given counts, also one that equals the default.
         if "epochs" in self.model_fields_set or not train.by_sentences:
             return self
         return self.model_copy(update={"epochs": EPOCHS_OF_SENTENCES})

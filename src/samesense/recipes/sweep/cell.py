@@ -55,6 +55,7 @@ def run_cell(job: CellJob) -> str:
     What it raises is written into its record, and the caller goes on. After Ctrl-C it can be resumed.
     """
     started = time.perf_counter() - read_record(job.folder).get("seconds", 0.0)
+    # A process that is killed leaves this status, by which it is known to have failed.
     record(job, "running")
     with counted() as unread:
         status, error = _ended(job)
@@ -75,6 +76,7 @@ def _ended(job: CellJob) -> tuple[str, str]:
             return "interrupted", ""
         results, scores = evaluate(candidate, job.splits)
         write_scores(job.folder / SCORES, scores)
+        # Appending would add to the figures of an earlier try.
         (job.folder / RESULTS).unlink(missing_ok=True)
         append_results(job.folder / RESULTS, results)
     except KeyboardInterrupt:

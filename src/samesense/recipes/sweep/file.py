@@ -159,6 +159,7 @@ class SweepFile(Table):
         groups: dict[str, tuple[dict[str, Any], list[Variant]]] = {}
         for variant in variants:
             start_settings = {key: variant.settings[key] for key in STARTING if key in variant.settings}
+            # By repr, as settings may be lists, which cannot be hashed.
             groups.setdefault(repr(start_settings), (start_settings, []))[1].append(variant)
         whitenings: tuple[Untrained, ...] = ()
         if isinstance(self.start, tuple):
@@ -262,5 +263,6 @@ def _filled(value: Any, values: Mapping[str, str], used: set[str]) -> Any:
     missing = sorted(names - set(values))
     if missing:
         raise ConfigError(f"{value!r} needs a value for {missing[0]}. Give it as: `set` {missing[0]}=...")
+    # In place, as the caller asks which names were used.
     used |= names
     return _PLACE.sub(lambda match: values[match[1]], value)

@@ -147,6 +147,7 @@ def _left(
     if record.get("status") != "finished":
         return CellResults(entry, record, [], [], None, {}, {})
     for name, sha256 in record["identity"]["tests"].items():
+        # Cells share the pairs of a test set, which are read once.
         if sha256 not in pairs:
             pairs[sha256] = _read_pairs(output / PAIRS / f"{sha256}.jsonl", name)
     results = [replace(row, model=entry["variant"]) for row in read_results(folder / RESULTS)]
@@ -175,6 +176,7 @@ def _read_pairs(path: Path, name: str) -> tuple[list[Pair], npt.NDArray[np.float
     if not path.is_file():
         raise DataError(f"The pairs of {name} are missing from the sweep: {path}. Run the sweep again to write them.")
     try:
+        # Not splitlines, which would also cut at a line separator within a text.
         rows = [parse_json(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
         return [(str(first), str(second)) for first, second, _ in rows], np.array([float(label) for *_, label in rows])
     except (ValueError, TypeError) as error:
@@ -190,6 +192,7 @@ def _evidence(
     evidence = []
     with np.load(folder / SCORES) as scores:
         for key in scores.files:
+            # They fit thresholds only, and no figure is of them.
             if key == DEV:
                 continue
             task, _, dataset_metric = key.partition(":")

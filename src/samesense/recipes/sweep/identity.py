@@ -37,6 +37,7 @@ def deciding(settings: EncoderSettings, fingerprints: dict[str, str]) -> dict[st
     if "trainer" in dumped:
         fields = dumped["trainer"].items()
         dumped["trainer"] = {name: value for name, value in fields if not name.startswith(FOLLOWED)}
+        # Empty, it would still tell the cell from one without the setting.
         if not dumped["trainer"]:
             dumped.pop("trainer")
     if isinstance(settings, ContextSettings) and {"origin", "origin_config"} & dumped.keys():

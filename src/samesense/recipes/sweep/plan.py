@@ -270,6 +270,7 @@ def _leave_out_untrainable(plan: Plan) -> None:
             f"{dataset}, {variant}: {first}{alike} To leave a data set out for some settings, write a case with "
             'data = [...]; to run the others without what cannot be trained, write untrainable = "skip".'
         ) from first
+    # In place, as the plan is frozen.
     plan.cells[:] = [cell for cell in plan.cells if not _is_skipped(plan, cell)]
     plan.tuning[:] = [cell for cell in plan.tuning if not _is_skipped(plan, cell)]
 

@@ -63,6 +63,7 @@ def write_report(output: Path, *, latex: Path | None = None, figures: Path | Non
     if latex is not None:
         paths.append(report.save(latex, "tex"))
     try:
+        # Only now, as the tables above need no matplotlib.
         need_matplotlib()
     except MissingExtraError as error:
         if figures is not None:

@@ -137,6 +137,7 @@ def settled(plan: Plan, datasets: set[str], output: Path) -> Plan:
         if (variant, dataset) not in chosen and dataset in datasets:
             logger.warning(f"not run: {dataset}, {variant}: nothing that was tried for it is finished")
     settled_plan = with_chosen(plan, {key: best for key, (_, best) in chosen.items()})
+    # Again, now with the cells that the choice has added.
     begin(settled_plan, output)
     return settled_plan
 
@@ -236,6 +237,7 @@ def _dev_origin(dev: str) -> str:
 
 def _write_pairs(path: Path, data: PairData) -> None:
     if not path.is_file():
+        # A file has the name of its content, so that one which is there is the same.
         rows = zip(data.sentences1, data.sentences2, data.labels, strict=True)
         write_json_lines(path, rows, sync=True)
 

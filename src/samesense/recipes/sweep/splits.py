@@ -38,6 +38,7 @@ class Splits:
         """Return the data of evaluation by their role and file: a test set may have the name of the training's."""
         evaluated = self.others()
         every = [self.train, *evaluated.values()]
+        # The first name is that of the training data.
         names = distinct_names([data.name for data in every], [data.source for data in every])[1:]
         roles = ["dev" if data is self.dev else f"test {name}" for name, data in evaluated.items()]
         entries = zip(roles, names, evaluated.values(), strict=True)
@@ -75,6 +76,7 @@ def read_splits(
 
     ``seed`` decides which rows are held out and taken; ``method`` and ``settings`` how the data are read.
     """
+    # Other methods have these among their own settings.
     reading = how_of(entry) if method is METHODS["cosent"] else Reading()
     with table_options(entry.table_options()):
         train = method.read([entry.train], settings or method.settings(), reading)
@@ -86,6 +88,7 @@ def read_splits(
                 f"{entry.name}: labelled pairs can be held out for selection, and method {method.name} trains on "
                 f'{method.takes}. Give dev = "FILE", or dev = "none".'
             )
+        # Before rows are drawn, so that dev is the same for any number of training rows.
         train, dev = hold_out_pairs(train, held_part, seed)
     elif entry.dev != "none":
         dev = _read(entry, entry.dev)

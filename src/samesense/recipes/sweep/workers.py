@@ -186,6 +186,7 @@ def _fill_places(cell_jobs: Iterator[CellJob], places: Places, running: dict[Bas
         beside = 0
         if status_of(job.folder) == "absent":
             beside = places.count
+        # The processes share the cores, and more threads than cores slow all of them.
         process = _process_of(job, max(1, cores() // places.count))
         running[process] = job, beside  # before it starts: Ctrl-C may come at any moment
         with _held_back():
@@ -195,6 +196,7 @@ def _fill_places(cell_jobs: Iterator[CellJob], places: Places, running: dict[Bas
 def _process_of(job: CellJob, threads: int) -> BaseProcess:
     """Return a process for a cell, to be started."""
     record(job, "running")  # replaces the status that an earlier run left there
+    # A fork would copy the locks of torch's threads without the threads that free them.
     return get_context("spawn").Process(target=_child, args=(job, threads))
 
 
@@ -226,6 +228,7 @@ def _interrupt(running: Iterable[BaseProcess]) -> None:
 
 
 def _outcome(job: CellJob, exitcode: int | None, stopping: bool) -> str:
+    # A process that was killed has left the status running.
     status = status_of(job.folder)
     if status != "running":
         return status
@@ -246,6 +249,7 @@ def _child(job: CellJob, threads: int) -> None:
     when_parent_ends(interrupt_main)
     with suppress(KeyboardInterrupt):
         if hasattr(signal, "pthread_sigmask"):
+            # Within suppress, since a Ctrl-C that was held back is raised here.
             signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
         import torch
 

@@ -81,6 +81,7 @@ class GeometryPath(TrainerCallback):
 
     def on_evaluate(self, args: Any, state: TrainerState, control: Any, model: Any = None, **kwargs: Any) -> None:
         """Measure the model as it was just evaluated on dev."""
+        # With several processes, DistributedDataParallel wraps the model.
         trained = load(getattr(model, "module", model), name="dev", precision="float32")
         figures = {result.metric: result.value for result in self.task.evaluate(trained).results}
         measured = {f"dev_{name}": figures[name] for name in ("alignment", "uniformity")}
@@ -109,6 +110,7 @@ class LossTerms(TrainerCallback):
 
     def on_log(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         """Add the means since the last log to the entry of the loss."""
+        # The logs of evaluations have no loss of training.
         if self._means is None or "loss" not in state.log_history[-1]:
             return
         means = self._means.take()
