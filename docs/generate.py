@@ -9,16 +9,14 @@ python docs/generate.py --check    exits with 1 if a page would change
 
 from __future__ import annotations
 
-import io
+import re
 import sys
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
-from rich.console import Console
+from cyclopts import App
 
 from samesense.cli.main import COMMANDS, app
-from samesense.cli.train import help_of_method
+from samesense.cli.train import app_of_method
 from samesense.recipes.methods import METHODS
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -29,7 +27,11 @@ PAGE = Path(__file__).with_name("cli.md")
 CONTRIBUTING = PAGE.parents[1] / "CONTRIBUTING.md"
 READERS = PAGE.with_name("readers.md")
 CLIENTS = PAGE.with_name("clients.md")
-COLUMNS = 80
+EXAMPLE = re.compile(r"^(samesense [^\n]*(?:\n(?!\n)[^\n]+)*)$", re.MULTILINE)
+"""A paragraph that begins with a command."""
+
+CONTENTS = re.compile(r"^#+ Table of Contents\n(?:\n| *- [^\n]*\n)*", re.MULTILINE)
+SUBCOMMANDS = re.compile(r"^###+ ", re.MULTILINE)
 
 INTRODUCTION = """\
 # The command line
@@ -42,16 +44,17 @@ when shards were given up; 130 when interrupted. Any other failure is a defect a
 """
 
 
-def help_text(command: str) -> str:
-    """Return the help of a command (of the program, for an empty name): 80 columns, no colours."""
-    return printed(lambda console: app.help_print(command.split(), console=console))
-
-
-def printed(write: Callable[[Console], None]) -> str:
-    """Return what is written to a console of 80 columns without colours."""
-    stream = io.StringIO()
-    write(Console(file=stream, width=COLUMNS, no_color=True, color_system=None, force_terminal=False, emoji=False))
-    return "\n".join(line.rstrip() for line in stream.getvalue().strip().splitlines())
+def section(title: str, command: App, level: int = 2) -> str:
+    """Return the section of a command: usage, what it does, an example, and its flags as lists."""
+    text = command.generate_docs(heading_level=level, usage_name=title, recursive=False)
+    _, usage, body = text.strip().split("```", 2)
+    usage = usage.removeprefix("console\n")  # no command that runs
+    body = re.split(SUBCOMMANDS, body)[0]  # these have sections of their own
+    body = re.sub(CONTENTS, "", body)
+    body = EXAMPLE.sub(r"```bash\n\1\n```", body)
+    body = body.replace("](#index-", "](#samesense-index-")
+    body = re.sub(r"\[(`--install-completion`)\]\([^)]*\)", r"\1", body)
+    return f"{'#' * level} {title}\n\n```text\n{usage}```{body.rstrip()}\n"
 
 
 def spelled() -> list[str]:
@@ -70,14 +73,16 @@ def spelled() -> list[str]:
 
 def page() -> str:
     """Return the whole page."""
-    helps = {name: help_text(name) for name in spelled()}  # first: it loads the commands, and the overview shows them
-    blocks = [INTRODUCTION, f"## samesense\n\n```text\n{help_text('')}\n```\n"]
-    for name, text in helps.items():
-        blocks.append(f"## samesense {name}\n\n```text\n{text}\n```\n")
+    names = spelled()  # first: it loads the commands, and the overview shows them
+    blocks = [INTRODUCTION, section("samesense", app)]
+    for name in names:
+        command = app
+        for word in name.split():
+            command = command[word]
+        blocks.append(section(f"samesense {name}", command))
         if name == "train":
-            for method in METHODS:
-                method_help = printed(partial(help_of_method, method))
-                blocks.append(f"### samesense train --method {method}\n\n```text\n{method_help}\n```\n")
+            methods = [section(f"samesense train --method {method}", app_of_method(method), 3) for method in METHODS]
+            blocks += methods
     return "\n".join(blocks)
 
 

@@ -1,6 +1,8 @@
 """Keep a collection of texts on disk and search it by meaning.
 
-samesense index build texts.index texts.txt, then: samesense index query texts.index "How do I get home?"
+samesense index build texts.index texts.txt
+
+samesense index query texts.index "How do I get home?"
 """
 
 from __future__ import annotations

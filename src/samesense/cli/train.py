@@ -52,6 +52,11 @@ Flags: Any = flags({name: method.settings for name, method in METHODS.items()}, 
 
 def help_of_method(name: str, console: Any = None) -> None:
     """Print all settings of one method; ConfigError if there is no such method."""
+    app_of_method(name).help_print([], console=console)
+
+
+def app_of_method(name: str) -> App:
+    """Return an application with the settings of one method as flags, for its help; ConfigError if there is none."""
     if name not in METHODS:
         raise ConfigError(f"The methods are {', '.join(METHODS)}; received {name!r}.")
     method_flags: Any = flags({name: METHODS[name].settings}, without=WITHOUT)
@@ -69,7 +74,7 @@ def help_of_method(name: str, console: Any = None) -> None:
         version_flags=(),
     )
     app.default(settings)
-    app.help_print([], console=console)
+    return app
 
 
 @command_of(training.train, without=("guard",))
@@ -87,7 +92,7 @@ def train(
 ) -> None:
     """samesense train train.tsv --dev dev.tsv --test test.tsv --output runs/first
 
-    samesense train --help --method supmpn shows all settings of a method.
+    All settings of a method: samesense train --help --method supmpn
 
     Args:
         dry_run: make all checks of the run, print the kind of data, the settings, the number of steps and their
