@@ -106,6 +106,7 @@ class Windows:
         else:
             joined = np.add.reduceat(exact, starts)
         lengths = np.add.reduceat(np.linalg.norm(exact, axis=1), starts) / counts
+        # The sum of opposite windows may be zero.
         joined_lengths = np.maximum(np.linalg.norm(joined, axis=1), np.finfo(np.float64).tiny)
         scaled: Embeddings = (joined * (lengths / joined_lengths)[:, None]).astype(np.float32)
         scaled[counts == 1] = rows[starts[counts == 1]]
@@ -150,6 +151,7 @@ def _windows(text: str, reading: Reading, longest: int) -> list[str]:
         # one token is the least that a window can have, even if it is still too long
         if window_tokens == 1 or max(reading.lengths(windows)) <= longest:
             return windows
+        # Small steps, so that windows end up little shorter than they must be.
         window_tokens = max(1, window_tokens * 7 // 8)
 
 

@@ -85,6 +85,7 @@ def is_shown() -> bool:
     Worker processes show nothing: several bars would overwrite each other.
     """
     requested = _requested.get()
+    # Under torchrun the other processes would write the same lines.
     if not is_main() or requested is False:
         return False
     if requested or is_logged():

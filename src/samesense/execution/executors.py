@@ -28,6 +28,7 @@ MOST_WORKERS = 4
 Each process holds its own language model, so that a machine of many processors could run out of memory.
 """
 
+# Variables of the libraries with which numpy and torch may have been built.
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
@@ -67,6 +68,7 @@ class Processes:
                     if outcome is not None:
                         yield outcome
         finally:
+            # Also where the caller closes the generator early, as on Ctrl-C.
             for worker in [*idle, *busy.values()]:
                 worker.stop()
 
@@ -176,6 +178,7 @@ class OnRay:
         finally:
             for reference in running:
                 ray.cancel(reference, force=True)
+            # A connection of the caller's own stays open.
             if connected:
                 ray.shutdown()
 
@@ -191,6 +194,7 @@ class OnRay:
         if ray.is_initialized():
             return False
         try:
+            # Without an address Ray would join a cluster that it finds by itself.
             ray.init(address=self._address or "local", log_to_driver=False, logging_level="ERROR")
         except (ConnectionError, ValueError, OSError) as error:
             raise ConfigError(

@@ -149,6 +149,7 @@ def folder_at(name: str | Path) -> Folder:
 
 def append_json(path: Path, entry: object) -> None:
     """Append a line of JSON, on a new line even where a kill truncated the line before."""
+    # The plus allows reading; whatever the position, writes go to the end.
     with path.open("ab+") as stream:
         if stream.tell():
             stream.seek(-1, os.SEEK_END)

@@ -48,4 +48,5 @@ class _Tables(TorchFunctionMode):
         # short texts could have consecutive ids by chance
         flat = positions.flatten()[: self.tokens].tolist()
         if len(flat) == self.tokens > 2 and flat == list(range(flat[0], flat[0] + len(flat))):
+            # Rows before the first position belong to none, as in RoBERTa.
             self.limits.append(rows - flat[0])

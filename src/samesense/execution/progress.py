@@ -194,6 +194,7 @@ class Progress:
         with _lock:
             self.is_visible = False
             _open.remove(self)
+            # The line that was written last gives an older count.
             if self._has_line and self.leave and self.n != self._line_n:
                 self._say()
             self._undraw(leave=self.leave)

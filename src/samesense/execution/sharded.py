@@ -196,6 +196,7 @@ class ShardedJob:
         """Warn, and note it in the manifest, if shards are now made with other library versions than before."""
         other_versions = self._manifest.get("other_versions", [])
         now = environment()
+        # Compared with the versions that made the newest shards, not the first.
         changed = changes((other_versions or [self._manifest])[-1]["versions"], now["versions"])
         if changed:
             logger.warning(f"{'; '.join(changed)}: new shards may differ from the others in their last bits")

@@ -130,6 +130,7 @@ def keep_freed_memory() -> None:
         return
     import ctypes  # takes 10 ms, which commands that do not train save
 
+    # The library that this process has loaded already.
     library = ctypes.CDLL(None)
     if not hasattr(library, "mallopt"):
         return

@@ -88,6 +88,7 @@ def training_arguments(
         **extra,
     )
     try:
+        # The user's fields win; those that samesense sets were refused before.
         return kind(**arguments | user_fields)
     except (ValueError, ImportError) as error:
         raise ConfigError(f"The trainer refuses its arguments: {first_line(error)}") from error
@@ -105,6 +106,7 @@ def newest_checkpoint(checkpoints: Path, required_files: Sequence[str] = ()) -> 
     else:
         states = ["rng_state.pth"]
     needed = ["optimizer.pt", "scheduler.pt", *states, *required_files]
+    # By number, since checkpoint-90 comes after checkpoint-1000 by name.
     paths = sorted(checkpoints.glob("checkpoint-*"), key=lambda path: int(path.name.rsplit("-", 1)[1]), reverse=True)
     for path in paths:
         if _is_resumable(path) and all((path / name).is_file() for name in needed):

@@ -96,6 +96,7 @@ def trainer_fields(kind: type[TrainingArguments], fields: Mapping[str, Any]) -> 
     ConfigError for an unknown field, one that samesense sets itself, or a value of another type.
     """
     hints = get_type_hints(kind)
+    # Fields that the class derives itself cannot be passed to it.
     allowed = [field.name for field in dataclasses.fields(kind) if field.init and field.name not in OURS]
     for name in fields:
         if name in OURS:

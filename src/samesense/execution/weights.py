@@ -104,6 +104,7 @@ class OpenedWeights:
         ]
 
     def _take(self) -> list[Difference]:
+        # Taken out, as what is left at the end of the context is an error.
         differences = self.differences
         self.differences = []
         return differences
@@ -142,6 +143,7 @@ def _check_unused(difference: Difference, compute: Callable[[], Sequence[Tensor]
     with torch.enable_grad():
         for weight in weights:
             weight.requires_grad_(True)
+        # One sum over all outputs, so that a single backward pass shows every dependence.
         total = torch.stack([output.float().sum() for output in compute()]).sum()
         # where everything in use is frozen, as under adapters, no gradient reaches anything
         gradients: Sequence[Tensor | None] = [None] * len(weights)
@@ -197,6 +199,7 @@ def _convert_checked(model: Any, state_dict: dict[str, Any], *args: Any, **optio
         wrapper += first
         state_dict = {name.removeprefix(first): value for name, value in state_dict.items()}
         result = _convert(model, state_dict, *args, **options)
+    # Without the prefix some weights have found their place.
     if wrapper and len(result[0].unexpected_keys) < len(state_dict):
         logger.warning(
             f"The names of all weights in {source} begin with {wrapper!r}, as a wrapper saves them; they are read "

@@ -30,6 +30,7 @@ def expand_patterns(sources: Iterable[str]) -> list[str]:
     """
     names: list[str] = []
     for source in sources:
+        # A file whose own name holds such a sign is no pattern.
         is_pattern = any(sign in source for sign in "*?[") and not leads_to(source, Path.exists)
         matches = matching(source) if is_pattern else [source]
         if not matches:

@@ -195,6 +195,7 @@ def check_drift(top: int, queries: int, pairs: PairData | None, threshold: float
 
 def _nearest(vectors: Embeddings, sample: Indices, top: int) -> list[Indices]:
     """Return the ``top`` nearest other rows of each sampled row, the nearest first."""
+    # One more than asked for, as each row finds itself.
     best = [Best(top + 1) for _ in sample]
     nearest(vectors[sample], lambda: blocks(vectors), best, top + 1)
     return [closest.ids[closest.ids != row][:top] for row, closest in zip(sample, best, strict=True)]

@@ -187,6 +187,7 @@ def _by_tokens(model: Model, texts: Pair) -> Explanation:
     rows, spans1 = _grouped(texts[0], parts1.spans)
     columns, spans2 = _grouped(texts[1], parts2.spans)
     table = np.zeros((len(spans1), len(spans2)))
+    # Several tokens of one word add up, where an indexed addition would keep one.
     np.add.at(table, (rows[:, None], columns[None]), shares)
     pairs = [
         WordPair(texts[0][start1:end1] or MARKS, texts[1][start2:end2] or MARKS, float(table[row, column]))

@@ -93,6 +93,7 @@ class Choice:
 
     def chosen(self, scores: Scores, ceiling: float, row: int) -> Indices:
         """Return the indices of the negatives among candidates with these scores ``(candidates,)``, highest first."""
+        # Stable, so that of equal scores the nearer text comes first.
         order = np.argsort(-scores, kind="stable")
         floor = -np.inf if self.min_score is None else self.min_score
         eligible = order[(scores[order] <= ceiling) & (scores[order] >= floor)]

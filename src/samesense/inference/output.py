@@ -68,6 +68,7 @@ def write_encoded(encoded: Encoded, output: str, form: Format) -> None:
     vectors is stored in the metadata of Parquet, or in a file beside a matrix.
     """
     if is_url(output):
+        # A store takes an object as a whole, so it is made in memory.
         content = io.BytesIO()
         write_rows(encoded, content, form)
         delivered(output, content.getvalue())
@@ -96,6 +97,7 @@ def write_rows(encoded: Encoded, stream: IO[bytes], form: Format) -> None:
         else:
             records = [{}] * len(encoded.texts)
         for cells, text, row in zip(records, encoded.texts, encoded.rows, strict=True):
+            # Nine digits are enough to read every float32 back.
             line = {**cells, "text": text, "embedding": [float(f"{value:.9g}") for value in row]}
             stream.write(json_line(line).encode() + b"\n")
     else:

@@ -193,6 +193,7 @@ def spans(starts: Indices, ends: Indices) -> Indices:
     """Return the numbers from each start up to its end, one span after the other, as one vector."""
     lengths = ends - starts
     before = np.cumsum(lengths) - lengths
+    # All spans are slices of one arange, each shifted to its start.
     return np.repeat(starts - before, lengths) + np.arange(int(lengths.sum()), dtype=np.int64)
 
 

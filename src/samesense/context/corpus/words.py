@@ -29,6 +29,7 @@ WORD_OR_MARK = re.compile(rf"{_WORD.pattern}|[^\w\s][{_MARKS}]*")
 
 def words(text: str) -> list[str]:
     """Return the words of ``text`` in order; marks of punctuation are left out."""
+    # NFKC first, as it turns some signs into capital letters.
     return _WORD.findall(unicodedata.normalize("NFKC", text).lower())
 
 

@@ -124,6 +124,7 @@ class HeldOut(Dataset[Batch]):
 
     def accuracies(self, predicted: EvalPrediction) -> dict[str, float]:
         """Return the share of right answers of each kind of example."""
+        # A logit above 0 is a probability above a half.
         right = (np.asarray(predicted.predictions) > 0) == (np.asarray(predicted.label_ids) > 0.5)
         return {name: float(right[which].mean()) for name, which in self.kinds.items()}
 
@@ -175,6 +176,7 @@ def draw_negatives(
     flat = np.repeat(windows, count)
     first, end = corpus.window_bounds(flat)
     start, stop = corpus.document_bounds(flat)
+    # Exactly half of them, where independent draws would give about half.
     near = np.arange(len(flat)) % 2 == 0
     near = generator.permutation(near) & (stop - start > end - first)
     drawn = np.zeros(len(flat), dtype=np.int64)

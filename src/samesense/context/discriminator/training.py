@@ -69,6 +69,7 @@ def train_discriminator(
         ConfigError: if more windows are held out than half of all, or no word is frequent enough.
         DataError: if the corpus has no sentence to replace a centre with.
     """
+    # Before the network is made, as its weights are drawn.
     set_seed(training.seed)
     schedule = Schedule(training.batch_size, training.epochs, training.negatives, training.seed)
     learnt, held = hold_out(corpus, training.held_out_windows, training.seed)
@@ -87,6 +88,7 @@ def train_discriminator(
     )
     interrupted = run_trainer(trainer, resume_from)
     encoder.model.eval()
+    # The trainer has loaded the best checkpoint at its end.
     figures = {} if interrupted else trainer.evaluate()
     return TrainedDiscriminator(
         encoder=encoder,

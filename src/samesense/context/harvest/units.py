@@ -119,6 +119,7 @@ class SectionUnits:
     def __init__(self, population: Population, size: int, seed: int) -> None:
         self._population = population
         sections = population.sections(np.arange(len(population), dtype=np.int64))
+        # Stable, so that the sentences of a section keep their random order.
         self._order: Indices = np.argsort(sections, kind="stable")
         lengths = np.unique(sections, return_counts=True)[1]
         self.single = len(lengths) == 1

@@ -179,6 +179,7 @@ def _nearest(vectors: Embeddings, sections: Indices) -> Indices:
     nearest = np.full((len(vectors), nearest_of(len(vectors))), -1, dtype=np.int64)
     for start in range(0, len(vectors), 1024):
         scores = vectors[start : start + 1024] @ vectors.T
+        # This also leaves a sentence out of its own neighbours.
         scores[sections[start : start + 1024, None] == sections] = -np.inf
         # Stable, so that ties have one order on every machine.
         order = np.argsort(-scores, axis=1, kind="stable")[:, : nearest.shape[1]]
@@ -229,6 +230,7 @@ def _sample(
     Pairs are enumerated by blocks of rows: 20,000 sentences have 200 million. ``allowed`` returns the mask of allowed
     pairs for a block of rows, ``(rows, n)``; ``total`` is the number of allowed pairs.
     """
+    # Ranks in the order in which the allowed pairs are enumerated below.
     ranks = _distinct(total, count, rng)
     before = 0  # allowed pairs in earlier blocks
     samples = [np.zeros(0, dtype=np.int64)]

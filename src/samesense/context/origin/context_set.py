@@ -240,6 +240,7 @@ def diverse(previous: Sequence[frozenset[str]], chunks: Indices, size: int, jacc
             break
         selected = np.zeros(len(vocabulary))
         selected[columns[starts[index] : starts[index + 1]]] = 1
+        # One sparse product gives the words shared with every candidate.
         shared = has @ selected
         # Multiplied out instead of divided: of two sentences without a word, 0 < 0 says that they are the same.
         free &= (chunks != chunks[index]) & (shared < jaccard * (sizes + sizes[index] - shared))

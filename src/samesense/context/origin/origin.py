@@ -164,6 +164,7 @@ class Origin:
         shares = contributions(first_fits, second_fits, pair)
         distinct, inverse = np.unique(ids, return_inverse=True)
         summed = np.bincount(inverse, shares)
+        # A window in both sets comes twice, with the same fits, so that the first place is enough.
         positions = np.array([int(np.argmax(ids == i)) for i in distinct])
 
         def entry(k: int) -> Contribution:
@@ -276,6 +277,7 @@ class PairVectors:
             self._usual = terms.statistics(windows, reference)
             self._defined = self._usual.defined(self._scheme.weights)
         self.undefined = int((~self._defined).sum())
+        # A cell is one number, so that a cell that several pairs share is computed once.
         pair_keys = [self._rows[text] * len(windows) + self._columns(pair) for pair in pairs for text in pair]
         self._keys = np.unique(np.concatenate(pair_keys))
         rows, columns = np.divmod(self._keys, len(windows))

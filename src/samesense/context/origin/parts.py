@@ -73,6 +73,7 @@ class WordPart:
         # Fitting alone needs scikit-learn, which takes a second to load.
         from sklearn.decomposition import TruncatedSVD
 
+        # The logarithm of the mean probability, computed among logarithms.
         usual = np.logaddexp.reduce(log_probs.astype(np.float64), axis=0) - math.log(len(log_probs))
         without = cls(tokens, usual.astype(np.float32), np.zeros((len(tokens), 0), dtype=np.float32), kept)
         rows = _unit_rows(without.rows(log_probs))
@@ -85,10 +86,12 @@ class WordPart:
 
         values = np.maximum(log_probs - self.log_rates, 0)
         kept = min(self.kept, values.shape[1])
+        # Sorted back, as the order that argpartition leaves is arbitrary.
         columns = np.sort(np.argpartition(values, -kept, axis=1)[:, -kept:], axis=1)
         chosen = np.take_along_axis(values, columns, axis=1)
         starts = np.arange(0, chosen.size + 1, kept)
         rows = sparse.csr_matrix((chosen.ravel(), columns.ravel(), starts), shape=values.shape)
+        # Where few words are likelier than usual, some of those that are kept have a PPMI of 0.
         rows.eliminate_zeros()
         return rows
 
@@ -125,6 +128,7 @@ class Parts:
     def vectors(self, readings: Readings) -> Embeddings:
         """Return unit vectors, float32 ``(n, sum of dims)``; a cosine is the weighted mean of the parts' cosines."""
         numbers = self.numbers(readings)
+        # The root, because a product of two such vectors has the factor twice.
         joined = np.concatenate([math.sqrt(self.weights[name]) * rows for name, rows in numbers.items()], axis=1)
         lengths = np.linalg.norm(joined, axis=1, keepdims=True)
         if not (lengths > 0).all():

@@ -108,6 +108,7 @@ class Reader:
                 f"Next words need a vocabulary with {FEWEST_WORDS} whole words or more; this language model has "
                 f"{len(self.words)}, so that its first token says little. Name another model."
             )
+        # The last entry changes when this class reads the same model in another way.
         self.identity = json.dumps([generator.identity, generator.start, prompt, own_layer, state_layer, "reader 4"])
         self._model: Any = generator.model
         self._layers = layers_of(self._model, depth)
@@ -245,6 +246,7 @@ class Reader:
     def _own_vectors(self, rows: list[list[int]]) -> Embeddings:
         """Return the mean hidden state of the tokens of each row but the first; no layer above is computed."""
         ids = torch.tensor(rows, device=self._model.device)
+        # No layer comes after the last one, whose input could be taken.
         if self.own_layer == len(self._layers):
             hidden = self._model.get_decoder()(input_ids=ids).last_hidden_state
         else:
@@ -274,6 +276,7 @@ class Reader:
         if all(row[: len(self._prefix)] == self._prefix for row in rows):
             known["past_key_values"] = self._prefix_cache(len(rows))
             ids = ids[:, len(self._prefix) :]
+        # Logits of the last token alone: those of all tokens over the vocabulary would be the largest tensor.
         output = self._model(input_ids=ids, use_cache=True, output_hidden_states=True, logits_to_keep=1, **known)
         states = output.hidden_states[self.state_layer][:, -1].float()
         log_probs = output.logits[:, -1].float().log_softmax(-1)[:, self._word_ids]

@@ -170,8 +170,10 @@ class Terms:
         """Return what the caches hold for each kind ``(n, width)``, measuring and keeping what one of them lacks."""
         looked = {kind: cache.find(keys) for kind, cache in caches.items()}
         cached = {kind: values.astype(np.float64) for kind, (values, _) in looked.items()}
+        # What one kind lacks is measured for all kinds, as a generator measures them together.
         missing = np.flatnonzero(~np.logical_and.reduce([hits for _, hits in looked.values()]))
         if len(missing):
+            # As the cache holds it, so that the first run gives the numbers of later ones.
             fresh = measure(missing).astype(np.float32)
             for (kind, (_, hits)), values in zip(looked.items(), fresh, strict=True):
                 new = ~hits[missing]

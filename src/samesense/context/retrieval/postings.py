@@ -45,6 +45,7 @@ FORMAT = 2
 _FIRST = np.uint64(0x9E3779B97F4A7C15)
 _SECOND = np.uint64(0xC2B2AE3D27D4EB4F)
 
+# The words of a corpus repeat, and a look-up is faster than a hash in Python.
 _word_key = lru_cache(maxsize=1 << 18)(key)
 
 DECIMALS = 9
@@ -95,6 +96,7 @@ class Postings:
         inside = rows < len(self._keys)
         hits[inside] = self._keys[rows[inside]] == keys[inside]
         rows = rows[hits]
+        # For the first term the row before is -1, and its value is not used.
         return hits, np.where(rows > 0, self._ends[rows - 1], 0), np.asarray(self._ends[rows])
 
     def read(self, starts: Indices, ends: Indices) -> tuple[npt.NDArray[np.int32], Floats]:
@@ -110,11 +112,13 @@ def build_postings(folder: Path, chunks: int, texts: Callable[[int], Sequence[st
     """Index chunks into a new folder."""
     beside = folder.with_name(f".{folder.name}-building")
     merged = beside / "merged"
+    # A merge appends to its files, so that one that was killed begins again, unlike the blocks.
     shutil.rmtree(merged, ignore_errors=True)
     merged.mkdir(parents=True)
     blocks = []
     with progress_bar("index", "chunk", chunks, leave=False) as bar:
         for start in range(0, chunks, BLOCK_CHUNKS):
+            # The name holds the size, so that blocks of another size are not taken up.
             path = beside / f"{start}-{BLOCK_CHUNKS}.npy"
             end = min(chunks, start + BLOCK_CHUNKS)
             # A build that was killed goes on with the blocks that it left.

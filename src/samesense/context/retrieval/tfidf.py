@@ -66,6 +66,7 @@ class Tfidf:
         self.corpus = corpus
         self._unigrams = unigrams
         self._most = most_postings
+        # How many postings a search reads does not change the index.
         index = [FORMAT, corpus.sha256, corpus.shape.chunk, unigrams]
         self.identity = json.dumps([*index, most_postings])
         self.folder = folder / f"screening-{text_hash(json.dumps(index))[:32]}"
@@ -89,6 +90,7 @@ class Tfidf:
         frequencies = ends - starts
         inverse = inverse_frequencies(self._postings.chunks, frequencies)
         weights = term_weights(counts[hits]) * inverse
+        # Over all terms, also those that the bound leaves unread.
         length = np.sqrt(weights @ weights)
         read = self._rarest(frequencies)
         chunk_ids, values = self._postings.read(starts[read], ends[read])

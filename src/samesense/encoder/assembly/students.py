@@ -114,6 +114,7 @@ def spaced_layers(model: SentenceTransformer, layers: int) -> SentenceTransforme
     config: Any = getattr(getattr(model[0], "model", None), "config", None)
     last = getattr(config, "num_hidden_layers", 1) - 1
     gaps = max(1, layers - 1)
+    # Rounded in whole numbers, since Python's round takes halves to the even neighbour.
     return _keep_layers(model, layers, [(position * last + gaps // 2) // gaps for position in range(layers)])
 
 

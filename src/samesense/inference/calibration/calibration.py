@@ -29,6 +29,7 @@ LARGEST = 1e100
 
 def _usable(numbers: Sequence[float]) -> bool:
     """Return whether numbers are finite and small enough to compute with."""
+    # A NaN compares as false, and is refused as well.
     return bool(np.all(np.abs(numbers) <= LARGEST))
 
 
@@ -69,6 +70,7 @@ class Logistic:
 
     def __call__(self, scores: Scores) -> Scores:
         """Return the value of each score."""
+        # By tanh, which has no overflow where exp would have one.
         fraction: Scores = 0.5 + 0.5 * np.tanh((self.slope * scores + self.intercept) / 2)
         return self.low + (self.high - self.low) * fraction
 
@@ -109,9 +111,11 @@ def fit_logistic(scores: Scores, labels: Scores, scale: Scale) -> Logistic:
     middle = float(scores.mean())
     spread = float(scores.std())
     # Soft targets as weighted examples: each score occurs once as a yes and once as a no.
+    # On standardised scores the solver converges for any range of scores.
     rows = np.tile((scores - middle) / spread, 2)[:, None]
     sides = np.repeat([1, 0], len(scores))
     weights = np.concatenate([targets, 1 - targets])
+    # Without a penalty: the smoothed targets keep the slope finite already.
     fitted = LogisticRegression(C=np.inf, tol=1e-8, max_iter=1000).fit(rows, sides, sample_weight=weights)
     slope = float(fitted.coef_[0, 0]) / spread
     return Logistic(slope, float(fitted.intercept_[0]) - slope * middle, float(low), float(high))
@@ -241,11 +245,13 @@ class Calibration:
                 f"{least:g}; the precisions that they show are {levels}. Ask for less, or calibrate on more pairs that "
                 "are labelled yes or no."
             )
+        # They ascend, so the first is the lowest that suffices.
         return thresholds[0]
 
 
 def threshold_table(calibration: Calibration, scores: Scores, right: Scores) -> list[str]:
     """Return a table of thresholds with precision, recall and F1 on pairs ``(n,)``; ``right`` is 1 for yes, else 0."""
+    # One line for each threshold, even where several criteria share it.
     remarks: dict[float, list[str]] = {}
     for name, threshold in calibration.thresholds.items():
         remarks.setdefault(threshold, [])

@@ -109,6 +109,7 @@ def decision_quality(scores: Scores, right: Scores, folds: Folds, used: Threshol
         for target in TARGETS:
             called[target][held] = scores[held] >= best_dividing(scores[~held], right[~held], target)
     errors = {
+        # Decisions are 0 or 1 here, and a half divides them.
         "accuracy": accuracy_at(called["accuracy"], right, 0.5),
         "f1": f1_at(called["f1"], right, 0.5),
         "precision": precision_at(called[used], right, 0.5),

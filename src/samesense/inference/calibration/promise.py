@@ -16,6 +16,7 @@ from samesense.types import Scores
 def scored_pairs(data: PairData, scores: Scores, right: Scores, folds: Groups) -> ScoredPairs:
     """Return the distinct pairs of the data with their scores; arrays are ``(n,)``, ``right`` is 1 for a yes."""
     keys = plain_keys([*data.sentences1, *data.sentences2])
+    # The keys of the first sentences come before those of the second.
     return distinct_pairs(scores, right, folds, group_equal(keys).reshape(2, -1).T)
 
 
@@ -65,6 +66,7 @@ def _more_pairs(finder: PromiseFinder, least: float) -> str:
     needed = finder.pairs_needed(least)
     if needed is None:
         return f"They do not show that more pairs would do for {percent(least)}; take a model that fits them better."
+    # At least a tenth more than there are, as these do not suffice.
     needed = max(needed, math.ceil(1.1 * len(finder.pairs.scores)))
     unit = 10 ** max(0, int(math.log10(needed)) - 1)
     rounded = math.ceil(needed / unit) * unit  # to two significant digits

@@ -188,6 +188,7 @@ class Collection:
         """Free the space of deleted texts, and rebuild the approximate index."""
         with writing(self.folder) as writer, store.saying(self.folder):
             writer.compact()
+        # After the transaction, within which SQLite refuses to VACUUM.
         with store.saying(self.folder):
             store.shrink(self.folder)
 
@@ -253,6 +254,7 @@ class Collection:
         """
         self.check_model(model)
         queries, top = checked_queries(texts, top)
+        # Before the queries are encoded, which may take long.
         self.check(queries, top=top, where=where)
         if not queries:
             return []

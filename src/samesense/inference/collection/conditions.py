@@ -123,6 +123,7 @@ def among(ids: Sequence[int], column: Literal["id", "position"] = "id") -> Condi
         numbers = [index(number) for number in ids]  # integers of any library
     except TypeError as error:
         raise ConfigError(f"An id is a whole number; received {shortened(error)}.") from error
+    # One parameter for any number of ids: SQLite limits the number of parameters.
     return Condition(f"{column} IN (SELECT value FROM json_each(?))", (json.dumps(numbers),))
 
 
@@ -157,6 +158,7 @@ def _checked(whole: Condition, text: str) -> Condition:
             parser.execute("CREATE TABLE field (id, name, type, value)")
             parser.execute("CREATE TABLE text (id)")
             inner = f"SELECT id FROM text WHERE {whole.sql}"
+            # EXPLAIN compiles the statement without running it; it nests the condition as the real ones do.
             parser.execute(f"EXPLAIN SELECT 1 FROM text WHERE TRUE AND id IN ({inner})", whole.values)
     except sqlite3.Error as error:
         raise _wrong(text, f"it is too long, or nested too deeply ({error})") from error
@@ -181,8 +183,10 @@ def _comparison(match: re.Match[str]) -> Condition:
         equal = _equal(name, values)
         if sign != "!=" and not match["absent"]:
             return equal
+        # As in SQL, a text without the name is not unequal to a value either.
         return _joined([_has(name, "TRUE"), equal._replace(sql=f"NOT {equal.sql}")], " AND ")
     if sign != "LIKE" and values[-1][0] == "real":  # texts that spell a number, as from CSV files, count as numbers
+        # CASE, because SQLite may evaluate AND in any order, and json_type fails for text that is no JSON.
         text = "type = 'text' AND CASE WHEN json_valid(value) THEN json_type(value) IN ('integer', 'real') END"
         sql = f"(type IN ('integer', 'real') OR {text}) AND CAST(value AS NUMERIC) {sign} ?"
         return _has(name, sql, values[-1][1])
@@ -268,8 +272,10 @@ def _stored(value: Any) -> list[tuple[str, Any]]:
     1 and 1.0 are equal, 1 and "1" are not.
     """
     if value is None or isinstance(value, bool):
+        # The table has '' for null, as its primary key admits no NULL.
         return [(json.dumps(value), "" if value is None else int(value))]
     if isinstance(value, (int, float)):
+        # Beyond 64 bits SQLite stores a number as a real.
         number = value if abs(value) < 2**63 else _real(value)
         return [("integer", number), ("real", number)]
     if isinstance(value, date | time):

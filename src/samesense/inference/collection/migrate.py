@@ -43,7 +43,9 @@ def migrate(folder: Path, model: Embedder, *, on_progress: Callable[[int], None]
         if old.identity == model.identity:
             raise ConfigError(f"{model.name!r} is the model of the collection already. Give another.")
         writer.build(model, old.dtype, old.approximate)
+        # An id is not given again, even if its text was deleted.
         writer.about.next_id = old.next_id
+        # Another connection, which reads the old state until this transaction is committed.
         count = writer.insert(Collection.open(folder), model, False, on_progress)
         writer.derive()
         return count

@@ -54,6 +54,7 @@ class Reader:
 
     def _connect(self) -> None:
         with store.saying(self.folder):
+            # Before connecting: a replacement in between is then noticed by the next read.
             state = store.state_of(self.folder)
             self.db = store.connect(self.folder)
         self._state = state
@@ -80,6 +81,7 @@ class Reader:
     def held(self, *, with_graph: bool = False) -> Iterator[store.About]:
         """Hold one state as :meth:`state` does, but let errors of the caller's other work pass unchanged."""
         with self._lock:
+            # The caller holds a state already, in this thread: the lock lets no other one in.
             if self.db.in_transaction:
                 yield self.about
                 return
@@ -88,6 +90,7 @@ class Reader:
             try:
                 yield self.about
             finally:
+                # This only ends the read transaction.
                 self.db.execute("COMMIT")
 
     @contextmanager
@@ -174,6 +177,7 @@ class Reader:
         """Return ids and positions of the first texts that equal ``text`` and meet a condition."""
         if text is None:
             return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        # The beginning is indexed; whole texts are compared only where it agrees.
         begins = f"substr(text, 1, {store.BEGINNING}) = substr(?, 1, {store.BEGINNING})"
         query = f"SELECT id, position FROM text WHERE {begins} AND text = ? AND ({chosen.sql}) ORDER BY id LIMIT ?"
         records = self.db.execute(query, (text, text, *chosen.values, most)).fetchall()
@@ -189,7 +193,9 @@ class Reader:
         meets = ""
         if chosen.names:
             meets = f"AND rowid IN (SELECT id FROM text WHERE {chosen.sql})"
+        # In FTS5 the rank is the negative of BM25, so that the best is the lowest.
         query = f"SELECT rowid, -rank FROM words WHERE words MATCH ? {meets} ORDER BY rank, rowid LIMIT ?"
+        # In quotes, since AND, OR, NOT and NEAR are operators in FTS5.
         quoted = " OR ".join(f'"{word}"' for word in words)
         return self.db.execute(query, (quoted, *chosen.values, top)).fetchall()
 

@@ -46,6 +46,7 @@ Approximate = Literal["auto", "always", "never"]
 
 _NEW = """INSERT INTO words (rowid, text) VALUES (new.id, new.text);
 INSERT OR IGNORE INTO field SELECT key, type, coalesce(value, ''), new.id FROM json_each(new.metadata);"""
+# An index of external content is told the old text to take it out.
 _OLD = """INSERT INTO words (words, rowid, text) VALUES ('delete', old.id, old.text);
 DELETE FROM field WHERE (name, type, value, id) IN
 (SELECT key, type, coalesce(value, ''), old.id FROM json_each(old.metadata));"""
@@ -63,6 +64,7 @@ BEGINNING = 60
 # Filled at the end of a build, and then updated by triggers: several times as fast as triggers from the first text on.
 _DERIVED = (
     "INSERT INTO words (words) VALUES ('rebuild')",
+    # In the order of the key, in which SQLite fills a table fastest.
     "INSERT INTO field SELECT key, type, coalesce(value, ''), text.id FROM text, json_each(metadata) "
     "ORDER BY 1, 2, 3, 4",
     f"CREATE INDEX text_beginning ON text (substr(text, 1, {BEGINNING}))",
@@ -209,6 +211,7 @@ def connect(folder: Path, *, write: bool = False) -> sqlite3.Connection:
         if (folder / f"{DATABASE}-wal").exists():
             mode = "ro"
     where = f"{path.absolute().as_uri()}?mode={mode}"
+    # No implicit transactions: they begin and end by the statements here.
     return sqlite3.connect(where, uri=True, timeout=WAIT, isolation_level=None, check_same_thread=False)
 
 
@@ -264,8 +267,10 @@ def make_place(folder: Path) -> None:
         if entries and (DATABASE not in entries or path.is_symlink() or not path.is_file()):
             raise OutputError(f"{folder} is not empty: it holds {', '.join(entries[:5])}. Give a folder of its own.")
         folder.mkdir(parents=True, exist_ok=True)
+        # connect opens only a file that exists.
         path.touch()
         with closing(connect(folder, write=True)) as db:
+            # Of two builds at once the second waits here, and finds the tables.
             db.execute("BEGIN IMMEDIATE")
             if path.stat().st_size == 0:
                 db.execute(f"PRAGMA application_id = {APPLICATION}")
@@ -307,6 +312,7 @@ def matching_positions(db: sqlite3.Connection, chosen: Condition, rows: int) -> 
         if texts == rows > 0 and least == most:
             return np.arange(rows) + least, np.arange(rows)
     cursor = db.execute(f"SELECT id, position FROM text WHERE {chosen.sql} ORDER BY position", chosen.values)
+    # A copy, because the columns of a transposed array are not contiguous.
     ids, positions = np.fromiter(chain.from_iterable(cursor), dtype=np.int64).reshape(-1, 2).T.copy()
     return ids, positions
 

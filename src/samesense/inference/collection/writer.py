@@ -45,8 +45,10 @@ def writing(folder: Path, *, built: bool = True) -> Iterator[Writer]:
         db = store.connect(folder, write=True)
     with contextlib.closing(db):
         with store.saying(folder):
+            # With a write-ahead log readers go on in the last state while this writes.
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA cache_size = -65536")  # 64 MiB; with the default of 2 MiB large changes are slow
+            # Immediate, so that waiting for another writer happens now and not halfway.
             db.execute("BEGIN IMMEDIATE")
             writer = Writer(folder, db, store.read_about(folder, db, built=built))
         try:
@@ -129,6 +131,7 @@ class Writer:
 
     def delete_ids(self, ids: list[int]) -> int:
         """Delete texts by id; if one does not exist, raise DataError and delete nothing."""
+        # Larger numbers are beyond SQLite's integers, and no text has them.
         existing = self._existing([number for number in ids if 0 <= number <= LARGEST_ID])
         missing = sorted(set(ids) - existing)
         if missing:
@@ -155,6 +158,7 @@ class Writer:
             self.compact()
         if self._graph_is_due():
             self._make_graph()
+        # Before the commit: the database must not name files that a loss of power could undo.
         sync_file(self.folder / about.vectors)
         sync_folder(self.folder)
         self.db.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", asdict(about).items())

@@ -77,6 +77,7 @@ def distinct(texts: Sequence[str]) -> Distinct:
     of_row = np.fromiter(
         (number_of.setdefault(text, len(number_of)) for text in texts), dtype=np.int64, count=len(texts)
     )
+    # Numbers ascend by first appearance, so that the result is in the order of the texts.
     _, first_row, copies = np.unique(of_row, return_index=True, return_counts=True)
     return Distinct(list(number_of), of_row, first_row, copies)
 
@@ -252,6 +253,7 @@ def _order(unique: Distinct, links: Links, threshold: float, keep: Keep) -> Indi
         # Equal texts are close to each other as well.
         near = unique.copies.copy()
         close = links.scores >= threshold
+        # A text has several links, and an indexed addition would count one of them.
         np.add.at(near, links.first[close], unique.copies[links.second[close]])
         np.add.at(near, links.second[close], unique.copies[links.first[close]])
         return np.argsort(-near, kind="stable")

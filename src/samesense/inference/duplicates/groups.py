@@ -43,6 +43,7 @@ def represented(vectors: Embeddings, links: Links, threshold: float, order: Indi
     scores = np.ones(len(order))
     starts, neighbours, near = _adjacency(links, threshold, len(order))
     crowd = _Crowd(vectors, threshold, differ)
+    # Rows without any link are kept, and need no turn in the loop.
     alone = (np.diff(starts) == 0) & (links.beyond < threshold)
     kept_by[alone] = np.flatnonzero(alone)
     for row in order[~alone[order]].tolist():
@@ -89,6 +90,7 @@ class _Crowd:
         if same.any():
             best = best_of(exact[same], rows[same])
             return int(rows[same][best]), float(exact[same][best])
+        # Doubled, so that rows are copied only a few times.
         if count == len(self._unit):
             self._unit = np.concatenate([self._unit, np.zeros_like(self._unit)])
         self._unit[count] = unit
@@ -122,6 +124,7 @@ def linked(vectors: Embeddings, links: Links, threshold: float, order: Indices, 
     if links.recall is None and len(crowd):
         for near in near_pairs(vectors[crowd], lambda: threshold):
             near = Near(crowd[near.first], crowd[near.second], near.scores)
+            # Pairs within one component cannot change the components.
             near = near.take(labels[near.first] != labels[near.second])
             labels = _linked(labels, vectors, near.take(~differ(near.first, near.second)), threshold)
     rank = np.empty(len(order), dtype=np.int64)
@@ -156,6 +159,7 @@ def _joined(labels: Indices, first: Indices, second: Indices) -> Indices:
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
+    # Only the components that a link touches are nodes, as most rows have none.
     ends = np.stack([labels[first], labels[second]])
     names, inverse = np.unique(ends, return_inverse=True)
     left, right = inverse.reshape(ends.shape)

@@ -72,6 +72,7 @@ class _Closest:
 
     def hopeful(self, near: Near, slack: float) -> Near:
         """Return the pairs that may be among the closest of a row; their scores are accurate to ``slack``."""
+        # Rounding may lift a score above 1, and so above the least of a row of equal texts.
         scores = np.minimum(near.scores, 1.0)
         chosen = (scores > self._least[near.first]) | (scores > self._least[near.second])
         self._leave_out(near.take(~chosen), slack)
@@ -145,5 +146,6 @@ def _links(pairs: Iterable[Near], vectors: Embeddings, floor: float, most: int) 
             above = scores >= floor
             closest.add(block.take(above), scores[above])
     links = closest.choose()
+    # One order for the links, in whichever order they were found.
     links = links.take(np.lexsort((links.second, links.first)))
     return Links(links.first, links.second, np.asarray(links.scores, dtype=np.float64), closest.beyond, floor)

@@ -66,6 +66,7 @@ class Work:
         with only_writer(self.folder):
             stored = search(self.vectors)
             with replacing(path) as beside, beside.open("wb") as stream:
+                # Without None, which numpy would pickle, and reading refuses pickles.
                 np.savez(stream, **{name: value for name, value in vars(stored).items() if value is not None})
         return stored
 
@@ -131,6 +132,7 @@ def open_work(
             identity = f"{model.identity} {chunk} of windows"
         unfinished = Unfinished(folder / UNFINISHED, identity, model.look)
         dim = write_unit_vectors(model, texts, folder / VECTORS, unfinished, chunk, queries)
+        # Last, because a folder counts as finished once this file is there.
         write_json(folder / ABOUT, asdict(About(**expected, rows=len(texts), dim=dim)))
     return Work(folder, _read_about(folder, expected, len(texts)))
 
@@ -148,6 +150,7 @@ def _finished(folder: Path, expected: dict[str, str], rows: int) -> Work | None:
         if any(not _is_ours(path.name) for path in folder.iterdir()):
             raise
         logger.warning(f"{folder}: the vectors there are damaged, and are made again. {error}")
+        # First the file by which the folder counts as finished.
         for name in (ABOUT, LINKS, VECTORS):
             (folder / name).unlink(missing_ok=True)
         return None

@@ -47,6 +47,7 @@ def build_app(desk: Desk, traffic: Traffic) -> FastAPI:
     add_exception_handlers(app)
     add_page(app, "label.html")
 
+    # All handlers are async, so that they run one at a time and the desk needs no lock.
     @app.get("/state")
     async def state() -> dict[str, Any]:
         return desk.state()

@@ -73,6 +73,7 @@ def pairs_of(
         return near_pairs(different, encode, most, rng)
     near = near_pairs(different, encode, most // 2, rng)
     pairs = [*near, *random_pairs(different, most - most // 2, rng)]
+    # A near pair may have been drawn again as a random one.
     return list({frozenset(pair): pair for pair in pairs}.values())
 
 

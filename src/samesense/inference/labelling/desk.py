@@ -57,6 +57,7 @@ class Desk:
         index = self._current(pair)
         if score not in SCALES[self._scale].meanings:
             raise invalid(f"A label is {SCALES[self._scale].name}; received {score}.", param="score")
+        # On disk first: if that fails, the pair is still shown.
         save_label(lambda: self._labels.add([(self._pairs[index], float(score))]))
         self._waiting.popleft()
         self._skipped.discard(index)

@@ -58,6 +58,7 @@ class Labels:
                 missing = b""
             added = missing + b"".join(lines)
             try:
+                # An unbuffered write may be short without an error, as on a full disk.
                 if stream.write(added) != len(added):
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                 os.fsync(stream.fileno())
@@ -122,6 +123,7 @@ class Labels:
         """Return whether a last line without a line break is an incomplete line written by this class."""
         if not self._json_lines:
             cells = last.split("\t")
+            # The last cell may be the beginning of the labeller's name.
             whole = len(cells) >= len(COLUMNS) and (cells[3] == self.by or not self.by.startswith(cells[3]))
             return not whole
         with suppress(ValueError):

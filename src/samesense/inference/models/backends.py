@@ -184,6 +184,7 @@ def _files(folder: Path) -> list[tuple[str, int, int]]:
     if not folder.is_dir():
         return []
     paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    # Size and time, as a hash would read gigabytes.
     return [(str(path.relative_to(folder)), path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
 
 

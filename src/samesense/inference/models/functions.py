@@ -224,6 +224,7 @@ def _imported(name: str, kind: str) -> Any:
     if not (module and colon and attribute):
         raise ConfigError(f"A function is named as {kind}:module:function; received {kind}:{name}.")
     here = str(Path.cwd())
+    # At the end, so that files there do not hide installed modules.
     if here not in sys.path:
         sys.path.append(here)
     try:

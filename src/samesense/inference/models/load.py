@@ -343,6 +343,7 @@ def _exported(name: str, options: _Options) -> Model:
     torch_requested = backend == "torch" or options.precision == "bfloat16"
     if torch_requested and not torch_there:
         _raise_without_torch(name)
+    # The last condition loads torch, so the others come first.
     bfloat16_there = torch_there and (torch_requested or options.sample is not None) and _computes_in_bfloat16()
     backends = exported_backends(
         read_description(name), backend, options.precision, torch_there=torch_there, bfloat16_there=bfloat16_there

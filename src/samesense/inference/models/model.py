@@ -133,6 +133,7 @@ class Model:
 
     def __copy__(self) -> Model:
         """Return a copy that shares the encoder, and has its own attributes."""
+        # Otherwise copy would go through __getstate__, which leaves the caches out.
         copied = type(self).__new__(type(self))
         copied.__dict__.update(self.__dict__)
         return copied

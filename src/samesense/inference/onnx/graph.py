@@ -177,6 +177,7 @@ class _StaticMean(nn.Module):
 def _features(model: SentenceTransformer) -> dict[str, Any]:
     """Return the inputs of the model's first module, such as padded rows of tokens."""
     if isinstance(model[0], StaticEmbedding):
+        # Sizes above 1, as torch would take a size of 0 or 1 for a constant.
         ids = torch.ones((2, 8), dtype=torch.int64)
         return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
     return dict(tokenize_texts(model, EXAMPLE))
@@ -202,6 +203,7 @@ def _without_prompt(attention_mask: Tensor, prompt_length: int) -> Tensor:
 
     sentence-transformers branches on the side of the padding, which a graph cannot.
     """
+    # The first 1 of the mask is the first token, on whichever side the padding is.
     begin = attention_mask.to(torch.int32).argmax(dim=1) + prompt_length
     positions = torch.arange(attention_mask.shape[1], device=attention_mask.device)
     return attention_mask * (positions.unsqueeze(0) >= begin.unsqueeze(1)).to(attention_mask.dtype)
@@ -217,6 +219,7 @@ def _plain_prompt(model: SentenceTransformer) -> Iterator[None]:
         yield
     finally:
         for pooling in poolings:
+            # Of the instance; the method of the class is seen again.
             del pooling._exclude_prompt_from_mask
 
 

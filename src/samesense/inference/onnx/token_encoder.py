@@ -134,6 +134,7 @@ class TokenEncoder(ABC):
         suspects = []  # texts with few known tokens: only these are read piece by piece, which is slow
         for text, encoding in zip(texts, encodings, strict=True):
             ids = encoding.ids
+            # A text of exactly the full length is not cut; what overflows tells.
             if len(ids) == longest and encoding.overflowing:
                 unread.cut.add(text)
             strange = 0 if unknown is None else ids.count(unknown)
@@ -166,6 +167,7 @@ def thread_count(threads: int | None) -> int:
     """Return the number of threads: the given one, or ``OMP_NUM_THREADS``, or that of cores the process may use."""
     if threads is not None:
         return threads
+    # The variable may list a number for each level of nested threads.
     variable = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
     if variable.isdigit() and int(variable):
         return int(variable)

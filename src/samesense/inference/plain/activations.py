@@ -32,6 +32,7 @@ def erf(values: Array) -> Floats:
 
     Source: XLA and Eigen, the rational approximation of ``erf`` for float32 (``ErfImpl32``).
     """
+    # From 4 on erf is 1 in float32, and the polynomials hold no further.
     clipped = np.clip(values.astype(np.float64), -4.0, 4.0)
     square = clipped * clipped
     result: Floats = clipped * _polynomial(_NUMERATOR, square) / _polynomial(_DENOMINATOR, square)
@@ -83,6 +84,7 @@ OF_TORCH: dict[str, Callable[[Array], Array]] = {
 
 def softmax(scores: Array) -> Array:
     """Return the softmax over the last axis."""
+    # Less the largest score, so that exp cannot overflow.
     weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
     shares: Array = weights / weights.sum(axis=-1, keepdims=True)
     return shares
