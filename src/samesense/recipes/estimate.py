@@ -61,6 +61,7 @@ def measure_time(
         if inputs.before_training is not None:
             seconds["teachers"] = _timed(inputs.before_training) * len(job.data) / len(sample_job.data)
         multi_dataset = isinstance(inputs.dataset, dict)  # its number of steps is known
+        # A loss may make more or fewer examples than there are rows; of a part this says nothing.
         if sample_job.data is job.data and not multi_dataset:
             examples = len(inputs.dataset)
         else:
@@ -78,6 +79,7 @@ def measure_time(
             # k folds together train on k - 1 times all rows, and the run on all rows makes it k times.
             trainings = len(cross_validation.folds)
             along_steps = job.data.pairs()
+            # Each fold opens a model of its own.
             seconds["loading"] *= 1 + len(cross_validation.folds)
         evaluations = _evaluations(job, steps // every)
         before_and_after = 2 * sum(_scoring(score, compared_set.pairs()) for compared_set in sets.compared)
@@ -162,6 +164,7 @@ def _step(job: Job[Any, Any], model: Any, inputs: TrainingInputs, precision: str
         "eval_steps": last,
         "early_stopping_patience": None,
         "precision": precision,
+        # A trial is no run to be tracked.
         "report_to": (),
     }
     set_seed(job.settings.seed)
@@ -177,6 +180,7 @@ def _step(job: Job[Any, Any], model: Any, inputs: TrainingInputs, precision: str
         max_length=job.settings.max_seq_length,
         callbacks=[clock, *inputs.callbacks],
     )
+    # `fit` keeps Ctrl-C to itself, to write a checkpoint, and only reports it.
     if output.interrupted:
         raise KeyboardInterrupt
     # From the end of the first step on, which warms up.

@@ -63,6 +63,7 @@ def scored_along_steps(
     every = job.settings.steps_between_evaluations(examples)
     # A fold has no dev to stop early by: its steps are chosen afterwards.
     settings = job.settings.model_copy(update={"precision": choice.precision, "early_stopping_patience": None})
+    # A fold is a part of the run: it has no verdict, no guards and no folds of its own.
     fold = replace(
         job, data=teaching, settings=settings, output=folder, guards=(), concludes=False, cross_validation=None
     )
@@ -73,6 +74,7 @@ def scored_along_steps(
         standardize_start(fold, model, inputs, choice)
     folder.mkdir(parents=True, exist_ok=True)
     score = score_of_pairs(adapter, held, choice.precision if selects else "float32")
+    # Only a fold that was stopped has checkpoints: they are removed once it is scored.
     resume = (folder / run_folder.CHECKPOINTS).is_dir()
     recorder = StepScores(folder / STEP_SCORES, score, every=every if selects else steps, resume=resume)
     set_seed(settings.seed)

@@ -109,6 +109,7 @@ def _evaluated(
         protocol=f"{protocol}; each pair scored by a model that was trained without it",
     )
     results = task.evaluate(model).results
+    # Appending would add to the results of an earlier call.
     (output / RESULTS).unlink(missing_ok=True)
     append_results(output / RESULTS, results)
     manifest.write(output, manifest.read(output) | {"status": "finished"})

@@ -90,6 +90,7 @@ def of_targets(
 
     size = settings.batch_size * world_size()
     drawn = drawn_batches(len(formed), size, settings.seed, batches, texts, labels)
+    # Label-aware batches leave out the examples that do not fill one.
     return counted(drawn, teaches, len(formed) // size * size if batches == "label-aware" else len(formed), lesson)
 
 

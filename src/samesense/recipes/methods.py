@@ -127,6 +127,7 @@ class Method:
         begun = time.perf_counter()
         with stage("loading torch"):
             from samesense.recipes.job import Job
+        # Called only to raise: what it returns is in the summary of the training inputs too.
         self.made(train, settings)
         remarks = self.lessons(train, settings)
         settings = settings.for_data(train)

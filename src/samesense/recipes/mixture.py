@@ -87,6 +87,7 @@ def _groups(sources: Sequence[Found]) -> dict[str, list[Found]]:
         name = NAMES.get(first.told.kind, "pairs")
         if isinstance(first.source, PairData):
             name = first.source.kind
+        # Labelled pairs of two scales are two parts of one name.
         duplicates = sum(existing_name.split("-")[0] == name for existing_name in groups_by_name)
         if duplicates:
             name = f"{name}-{duplicates + 1}"
@@ -151,6 +152,7 @@ def _part(name: str, method: Method, group: Sequence[Found], overrides: Mapping[
     columns = reading.columns
     if not columns:
         columns = None
+        # Texts of several sources are one part, whatever their columns are called.
         if name != "sentences":
             columns = group[0].told.columns
     part_reading = replace(reading, columns=columns)

@@ -120,6 +120,7 @@ def run(
         trained = run_folder.finished_training(output, before)
         if trained is None:
             trained, record = _trained(job, adapter, model, inputs, choice, sets, record, laps, resume=resume)
+        # Processes other than the first have no part in what follows.
         if trained.interrupted or not is_main():
             if is_main():
                 run_folder.end(output, record, trained, {})
@@ -175,6 +176,7 @@ def _ended(
     unbiased = unbiased_scores(job, sets, start.out_of_fold)
     end, results, manifest_entries = _evaluate(job, inputs, sets, start, unbiased)
     laps.count("evaluation")
+    # Before the conclusion, which may train for hours and be interrupted.
     append_results(output / run_folder.RESULTS, results)
     verdict = None
     calibrates_on = 0

@@ -187,6 +187,7 @@ def check_known(
     keys: Iterable[str], fields: Collection[str], location_of: Callable[[str], str] = lambda key: ""
 ) -> None:
     """Raise ConfigError for an unknown key, naming the nearest one; ``location_of`` says where a key stands."""
+    # The first by name, so that the message does not depend on the order of a set.
     unknown = min(set(keys) - set(fields), default=None)
     if unknown is not None:
         near = difflib.get_close_matches(unknown, fields, n=1)

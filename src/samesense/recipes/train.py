@@ -378,6 +378,7 @@ def _folds_of(
         if hindrance:
             raise ConfigError(f"`folds` {folds} cannot be: {hindrance}. Leave one of the two out.")
     pairs = labelled_training_pairs(train, method)
+    # With `dev` none, nothing selects, and the last state counts.
     cross_validation = deal_pairs(pairs, folds, selects=alone)
     # The training part of a fold may lack a label that the whole data have.
     for teaching, _ in cross_validation.folds:

@@ -338,6 +338,7 @@ def _power(recommendation: Recommendation) -> list[str]:
 
 def _without_figure(recommendation: Recommendation) -> list[str]:
     """Return which models the recommendation leaves out, and why."""
+    # Reversed, so that the first failure of a model wins.
     first_failures = {failed.model: failed for failed in reversed(recommendation.failures)}
     lines = []
     for model in recommendation.ranking.unranked:

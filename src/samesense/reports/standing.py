@@ -217,6 +217,7 @@ def _standings(
 
     An interval that the tables show is used as it is, so that a figure has one interval throughout a report.
     """
+    # Reversed, so that the first of several seeds wins.
     measured = {model.name: model for model in reversed(models)}
     standings = []
     for name, figures in resampled.items():

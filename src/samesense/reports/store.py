@@ -65,6 +65,7 @@ def read_results(path: str | Path) -> Results:
     except (OSError, UnicodeDecodeError) as err:
         raise DataError(f"Results cannot be read from {path}: {err}") from err
     results = Results()
+    # Not splitlines, which would also cut at a line separator within a text.
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue

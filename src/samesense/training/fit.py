@@ -223,6 +223,7 @@ def fit(  # noqa: PLR0913 - the arguments of a run
             start_dev_spearman=_start_score(trainer.state.log_history),
             best_dev_spearman=_best_score(trainer.state.best_metric),
             best_step=trainer.state.best_global_step,
+            # Ctrl-C during the last step stops nothing, and early stopping interrupts nothing.
             interrupted=stop.interrupted and stopped,
             spent=times.laps.seconds,
         )

@@ -53,6 +53,7 @@ def measure_costs(models: Sequence[tuple[str, Scorer]], texts: Sequence[str]) ->
 
 
 def _cost(spec: str, model: Scorer, speed: Speed | None, disturbed: str) -> Cost:
+    # A scorer of the user's own has neither a backend nor files to look at.
     if not isinstance(model, Model):
         return Cost(computed=_computed(model.protocol, "", function=True))
     base = split_maps(spec)[0]

@@ -170,6 +170,7 @@ def trained_on(specs: Mapping[str, str], tasks: Sequence[Task]) -> list[str]:
                 ),
                 None,
             )
+            # A run has learnt nothing from its test set.
             if split is not None and split != "test":
                 lines.append(f"{name} knows {dataset}: these rows were its {split} data, which flatters its figures.")
     return lines

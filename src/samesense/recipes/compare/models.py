@@ -51,6 +51,7 @@ def open_models(
             failures[name] = error
         else:
             scorers.append((spec if isinstance(spec, str) else name, model))
+    # A single error is raised as it is, with its own class and cause.
     if len(failures) == 1:
         raise next(iter(failures.values()))
     if failures:
@@ -102,6 +103,7 @@ def _short_names(specs: Sequence[Any]) -> list[str]:
             name if short.count(name) == 1 and names[index] == "" else names[index] for index, name in enumerate(short)
         ]
     alike = [spec for spec, name in zip(specs, names, strict=True) if not name and not isinstance(spec, str)]
+    # Objects in memory are named by their class, which several may share.
     numbered_names = iter(numbered([_parts(spec)[1][-1] for spec in alike]))
     return [
         name or (spec if isinstance(spec, str) else next(numbered_names))

@@ -90,6 +90,7 @@ def compare(  # noqa: PLR0913 - each is one flag of the command
     shades = _Shades()
     with TemporaryDirectory() as scratch:  # a model and its maps share their vectors, if only for this run
         scorers = open_models(models, precision=precision, fit_texts=fit_texts, cache=cache or Path(scratch))
+        # Taken now, as the evaluation empties the list.
         names = [candidate.name for _, candidate in scorers]
         if against is not None and against not in names:
             raise ConfigError(f"The reference (against) must be one of {', '.join(names)}; received {against!r}.")

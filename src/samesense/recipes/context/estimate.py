@@ -66,6 +66,7 @@ def estimate(job: Job[Documents, ContextSettings]) -> list[str]:
         seconds = {name: stages[name]["seconds"] * times[name] for name in stages}
         mixture = settings.harvest_settings()
         few = mixture.model_copy(update=_fewer(mixture, by_words))
+        # Unchecked: so few scores may all be alike, for which a whole harvest would be refused.
         harvest_run = harvest(folder / "origin", folder / "harvest", few, check=False)
         each = harvest_run.cost["seconds"] / max(1.0, harvest_run.cost["rows"])
         seconds["harvest"] = each * mixture.pairs / (mixture.workers or 1)

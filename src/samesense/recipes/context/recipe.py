@@ -73,6 +73,7 @@ def run(job: Job[Documents, ContextSettings], *, overwrite: bool = False) -> Tra
         started = time.perf_counter()
         if not origin_recipe.run(sources, settings.origin_settings(), output / ORIGIN, overwrite=overwrite):
             return TrainingRun(output, TrainOutput(steps=0, seconds=0.0, precision="", interrupted=True), Results())
+        # The Origin has stages and a manifest of its own, so that its time is added here.
         stages.spent[ORIGIN] = time.perf_counter() - started
         try:
             stages.run("harvest", later.harvest_inputs(), [HARVEST], later.harvest)

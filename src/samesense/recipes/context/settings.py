@@ -44,6 +44,7 @@ class ContextSettings(SurrogateSettings):
         origin = self.origin_settings()
         harvest = self.harvest_settings()
         if origin.contexts == "retrieved":
+            # Made only to raise for settings that contradict each other.
             origin.scheme()
         harvest.check_contexts(origin.contexts)
         self._check_held_out(harvest.pairs)

@@ -70,6 +70,7 @@ class ShardWork:
         started = time.perf_counter()
         scorer, plan = opened(self)
         planned = plan.shard(shard)
+        # Counted apart, as the shard takes the counts to the process that reports them.
         with counted(apart=True) as unread:
             scored = scorer.score(planned.texts(scorer.corpus))
         check_targets(planned.take(scored.rows), scored.scores)
@@ -132,6 +133,7 @@ def parquet(corpus: Corpus, planned: Planned, scored: Scored, shard: int) -> byt
 def read_counts(path: Path) -> dict[str, Any]:
     """Return the counts in the footer of a shard; DataError if the file is damaged, or no shard of a harvest."""
     try:
+        # This reads the footer alone, however large the shard is.
         counts = as_object(pq.read_schema(path).metadata[METADATA], path)
     except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
         raise DataError(f"{path} is no whole shard of a harvest ({error}). Delete it to make it again.") from error
@@ -225,6 +227,7 @@ def _of_vectors(folder: Path, output: Path, settings: HarvestSettings, check: bo
             content = parquet(origin.corpus, planned, scored, shard)
             return Shard(content, len(scored.rows), time.perf_counter() - started, {"cells": scored.cells})
 
+        # Dot products are quick, so that no other machine takes part, whatever the settings say.
         job.make(make, choose_executor("embedded"), [len(scored.rows) for _, scored in shards], unit="pair")
         return _summary(job, output, len(shards), by_vectors=True)
 

@@ -28,6 +28,7 @@ class HarvestSettings(Mixture):
 
     @model_validator(mode="after")
     def _belongs(self) -> HarvestSettings:
+        # Called only to raise for a setting of another executor.
         self.choose_executor()
         return self
 

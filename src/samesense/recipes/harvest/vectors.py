@@ -57,6 +57,7 @@ class VectorWork:
         texts = origin.corpus.sentences(self.sentences[shard * SHARD : (shard + 1) * SHARD])
         # Workers are processes of one thread each; more threads would compete for the same cores.
         with torch_threads(1), threadpool_limits(1, user_api="blas"), counted(apart=True) as unread:
+            # With nothing cached, what is read together decides the last bits: a shard is always the same.
             vectors = origin.fresh().encode(texts)
         sink = io.BytesIO()
         stored = Quantizer("float32", vectors.shape[1])
@@ -79,6 +80,7 @@ def read_vectors(
     """Return the sentences that take part and their vectors, reading what is not read yet."""
     chosen = choose_sentences(origin.corpus, settings)
     texts = origin.corpus.sentences(chosen)
+    # By length, so that a shard holds sentences of like length, which are read together.
     chosen = chosen[origin.reader.order(texts)]
     work = VectorWork(folder, settings.device, tuple(chosen.tolist()), origin.identity)
     sizes = [min(SHARD, len(chosen) - start) for start in range(0, len(chosen), SHARD)]

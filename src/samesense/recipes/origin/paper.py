@@ -129,6 +129,7 @@ def _generator(stages: Stages, corpus: Corpus, settings: OriginSettings, precisi
 
     def make() -> list[str]:
         work = stages.folder / WORK / "generator"
+        # What is held out has no part in the vocabulary either.
         learnt = to_learn_from(corpus, hold_out(corpus, training.held_out_windows, training.seed)[1])
         tokenizer = _tokenizer(corpus, learnt, settings.vocabulary, work / "tokenizer.json")
         models: dict[Kind, Seq2Seq] = {}

@@ -199,6 +199,7 @@ class OriginSettings(Settings):
 
     @model_validator(mode="after")
     def _belongs(self) -> OriginSettings:
+        # Called only to raise for a setting of another executor.
         self.choose_executor(gpus=0)
         if not self.weight_own + self.weight_state + self.weight_words:
             raise ConfigError(

@@ -75,6 +75,7 @@ class Stages:
         if before is not None and before["inputs"] == inputs and before["status"] == "done" and not gone:
             logger.info(f"{name}: there already; {'; '.join(before['summary'])}")
             return
+        # Left in the middle of a removal, or deleted since: it is made from the beginning.
         if before is not None and (before["status"] == "removed" or (before["status"] == "done" and gone)):
             self._remove(outputs)
             before = None

@@ -98,6 +98,7 @@ class _Course(NamedTuple):
 
 
 def _course(curve: Curve | None) -> _Course | None:
+    # Without its start, a curve does not tell whether dev fell.
     if curve is None or curve.steps[0] != 0 or len(curve.steps) < 2:
         return None
     step, best = curve.best

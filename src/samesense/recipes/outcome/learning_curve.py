@@ -116,6 +116,7 @@ def _scores_of(subset: Examples, folder: Path, on: ComparedSet, train: Train) ->
         logger.info(f"learning curve: {len(subset):,} rows, {folder.name}")
         if not run_or_resume(folder, partial(train, subset, folder)):
             return None
+        # In float32, as the run's own model is scored.
         write_json(path, {"scores": load(folder, precision="float32").scores(on.data.pairs()).tolist()})
     # Also where an earlier call was killed after it had written the scores.
     shutil.rmtree(folder / "model", ignore_errors=True)

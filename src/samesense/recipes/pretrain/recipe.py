@@ -116,6 +116,7 @@ def run(
                 f"`max_seq_length` of {settings.model} is {most} or less, as many positions as it has; received "
                 f"{settings.max_seq_length}."
             )
+        # Opened a second time, as an encoder has no head that predicts tokens.
         model, new_head = open_masked_lm(_transformer_of(encoder, settings.model), settings.layers)
     make = Blocks(encoder.tokenizer, settings.max_seq_length, settings.masked, decoder=is_decoder(model.config))
     read = {source: _cut(source, settings, make) for source in sources}
@@ -180,6 +181,7 @@ def _trained(
     """Train from the newest checkpoint, or from the start, until the end or Ctrl-C; return how that went."""
     stop = StopOnInterrupt()
     with cheap_dropout_on_cpu(model):
+        # Early stopping ends a training before its last step too, and interrupts nothing.
         interrupted = run_trainer(trainer, newest, stop) and stop.interrupted
     laps.count("training")
     return TrainOutput(

@@ -81,6 +81,7 @@ def cpu_of(lines: Sequence[Line], drop: float) -> Line:
     it is the best on dev.
     """
     best = quality_of(lines)
+    # Without the range of the best, nothing is known to be faster.
     if best.timed is None:
         return best
     slowest = best.timed.high
@@ -143,6 +144,7 @@ class RaceResult(Shown):
         return "\n\n".join(blocks) + "\n"
 
     def _shown(self) -> list[Line]:
+        # Recommended models are shown wherever they stand.
         return [line for index, line in enumerate(self.lines) if index < SHOWN or line in (self.quality, self.cpu)]
 
     def _cells(self, line: Line) -> list[str]:

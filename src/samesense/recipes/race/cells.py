@@ -85,10 +85,12 @@ class Cells:
         if steps:
             described = f"{entrant.name}, {steps} steps"
         logger.info(described)
+        # A call that was killed may have ended the run and not written its line.
         if status_of(job.folder) != "finished" and run_cell(job) == "interrupted":
             raise KeyboardInterrupt
         record = read_record(job.folder)
         if record["status"] == "failed":
+            # The last line of a traceback is the error itself.
             self._failed(entrant, steps, record["error"].splitlines()[-1])
             return
         start = entrant.start

@@ -60,6 +60,7 @@ def race(request: Race) -> RaceResult:
         try:
             cells.save()
             if not cells.state.starts:
+                # Those that are named have been opened above.
                 other_models = [name for name in local_models if name not in request.models]
                 texts = _texts(cells)
                 static = request.output / "starts" / "static-of-default"
@@ -202,6 +203,7 @@ def _bind_steps(cells: Cells, rung: Rung, name: str, seconds: float, *, final: b
     costs = cells.costs()
     evaluation_seconds = costs.evaluation_of(entrant)
     reserved_seconds = 0.0
+    # In the last rung, dev is also evaluated within the run.
     if final:
         reserved_seconds = evaluation_seconds + min(LOOKS * evaluation_seconds, LOOKS_SHARE * seconds)
     steps = min(costs.steps_in(entrant, seconds - reserved_seconds), cells.most_steps(entrant))
@@ -242,6 +244,7 @@ def _make_forms(cells: Cells) -> None:
         seed=cells.asked.seed,
     )
     for form, make in FORMS.items():
+        # An earlier call may have made it.
         if not any(line["form"] == form for line in state.lines):
             logger.info(f"smaller form of the best: {form}")
             try:

@@ -116,6 +116,7 @@ class State:
     def save(self) -> None:
         """Write it."""
         content = {name: value for name, value in vars(self).items() if name != "folder"}
+        # Waits for the disk, as hours of runs are known by this file alone.
         write_json(self.folder / FILE, content, sync=True)
 
     def note(self, message: str) -> None:

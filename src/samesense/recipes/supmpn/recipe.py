@@ -62,6 +62,7 @@ def prepare(model: SentenceTransformer, job: Job[TupleData, SupmpnSettings]) -> 
         complete,
         texts,
         places=settings.places,
+        # A guide finds the vector of a text by its key.
         key=_key(rows, settings) if guide is None else guide.row,
         positives=rows.positives,
         once=settings.encode_once,
@@ -115,6 +116,7 @@ def _augment(batches: TupleBatches, rows: TupleData, augment: Augment, settings:
     for line in ("augmented positives, such as:", *example_lines(rows, augment)):
         logger.info(line)
     augmented = augment_positives(rows, augment, settings.places[0])
+    # The trainer has the collator by now, so that its parts are replaced.
     batches.complete = completion(augmented, settings)
     batches.positives = augmented.positives
     batches.key = _key(augmented, settings)

@@ -128,11 +128,13 @@ def _sentences(
     rows_by_text: dict[str, int] = {}  # a sentence of several harvests is used once
     for row, text in enumerate(table["text"].to_pylist()):
         rows_by_text.setdefault(text, row)
+    # Hashed as a pair with itself, so that case and punctuation are ignored alike.
     held = {text for text in rows_by_text if _unit_hash(text, text) < held_share}
     hashes = [
         _unit_hash(first, second) if first in held and second in held else math.inf
         for first, second, *_ in iterate_rows(pairs)
     ]
+    # Half of the held-out pairs test, and the others select.
     splits = np.select([np.array(hashes) < 0.5, np.isfinite(hashes)], [TEST, DEV], TRAIN)
     rows = [row for text, row in rows_by_text.items() if text not in held]
     return table.take(pa.array(rows, pa.int64())), splits

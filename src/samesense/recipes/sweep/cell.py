@@ -82,6 +82,7 @@ def _ended(job: CellJob) -> tuple[str, str]:
     except KeyboardInterrupt:
         return "interrupted", ""
     except Exception as error:  # recorded; one failing cell must not end the sweep
+        # An error of this library explains itself; any other needs its traceback.
         if isinstance(error, SamesenseError):
             text = str(error)
         else:
@@ -185,6 +186,7 @@ def with_cut_start(cell: Cell, output: Path) -> Cell:
     else:
         short = start.replace("/", "--")
     folder = output / "starts" / f"{short}-first-{cell.layers}"
+    # Saved whole or not at all, so that a folder which exists is complete.
     if not folder.is_dir():
         save(first_layers(build(cell.settings.model, device="cpu"), cell.layers), folder)
     settings = start_settings(cell.settings)  # by its own start: the folder has a pooling

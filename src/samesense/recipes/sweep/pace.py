@@ -53,6 +53,7 @@ def _last_step(folder: Path) -> str | None:
     if not (folder / manifest.FILE).is_file():  # it is still loading
         return None
     run = read_run(folder)
+    # The loss is logged more often than dev is evaluated.
     step = max((curve.steps[-1] for curve in (run.curve, run.losses) if curve is not None), default=None)
     dev = ""
     if run.curve is not None:

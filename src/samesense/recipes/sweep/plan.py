@@ -161,6 +161,7 @@ def _cell(plan: Plan, entry: DataEntry, variant: Variant, seed: int) -> Cell:
         "test_precision": plan.file.test_precision,
         **splits.identity(),
     }
+    # Unnamed, as in sweeps from before there were other methods, whose folders stay valid.
     if bound.method.name != "cosent":
         identity[METHOD] = bound.method.name
     if entry.label_range is not None:
@@ -242,6 +243,7 @@ def _bind(plan: Plan, entry: DataEntry, variant: str, overrides: Mapping[str, An
     for name in ("guard", "learning_curve"):
         if getattr(settings, name, None):
             raise ConfigError(f"{entry.name}, {variant}: `{name}` is of a single run's report. Leave it out.")
+    # Reads the data also where the choice of settings did not need them.
     read(settings)
     return _Bound(method, settings, _reading(method, settings), layers)
 

@@ -79,6 +79,7 @@ def run(
         _say_gone(plan, selected, output)
         budget = RunBudget(max_runs)
         interrupted = bool(plan.tuning) and _run_cells(plan, plan.tuning, selected, output, places, budget)
+        # With something left to try, the best is not known yet.
         if not interrupted and not budget.is_spent:
             plan = settled(plan, selected, output)
             interrupted = _run_cells(plan, plan.cells, selected, output, places, budget)
@@ -156,6 +157,7 @@ def _best_tried(plan: Plan, datasets: set[str], output: Path) -> dict[tuple[str,
             continue
         key = str(cell.tried_for), cell.dataset
         score = _best_dev(folder)
+        # Of equal scores the one tried first stays.
         if score > best.get(key, (float("-inf"),))[0]:
             best[key] = score, cell.tried
     return best

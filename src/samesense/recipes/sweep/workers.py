@@ -164,12 +164,14 @@ def _in_processes(cell_jobs: Iterator[CellJob], places: Places, watch: Watch) ->
             except KeyboardInterrupt:
                 stopping = True
                 _interrupt(running)
+            # Over a list, as cells are taken out of `running` meanwhile.
             for process in [process for process in running if not process.is_alive()]:
                 running_count = len(running)
                 job, beside = running.pop(process)
                 status = _outcome(job, process.exitcode, stopping)
                 if running_count == beside:  # to its end: the last ones have the machine to themselves
                     places.learn(job, beside)
+                # An exit code means that the process was killed, perhaps for want of memory.
                 if status == "failed" and process.exitcode:
                     places.lessen()
                 yield job, status

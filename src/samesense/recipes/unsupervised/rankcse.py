@@ -55,6 +55,7 @@ def with_teachers(
     train = job.data
     if settings.dropout is not None:
         set_dropout(model, settings.dropout)
+    # After the dropout is set, by which the views differ.
     if settings.views == "two":
         check_two_views(model, train.texts, NO_DROPOUT)
     teachers = [
@@ -65,6 +66,7 @@ def with_teachers(
         cache = Path(settings.teacher_cache).expanduser()
     else:
         cache = job.output / "teachers"
+    # Filled before the first step; the loss is made after that, and keeps the list.
     stores: list[TeacherStore] = []
 
     def encode_by_teachers() -> None:

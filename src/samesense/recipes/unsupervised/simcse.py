@@ -35,6 +35,7 @@ def prepare(model: SentenceTransformer, job: Job[Sentences | PairData, SimcseSet
     formed = form(job.data, job.settings)
     if settings.dropout is not None:
         set_dropout(model, settings.dropout)
+    # After the dropout is set, by which the views differ.
     if not settings.supervised:
         check_two_views(model, formed.columns["sentence"], "Set dropout, or start from a model with dropout.")
     masked = _masked(model, settings)

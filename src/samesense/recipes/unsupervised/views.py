@@ -40,6 +40,7 @@ def set_dropout(model: nn.Module, p: float) -> None:
 
 def check_two_views(model: SentenceTransformer, texts: Sequence[str], advice: str) -> None:
     """Raise if a model in training gives a text the same vector twice; leaves the random state as it was."""
+    # A few texts suffice, as dropout changes every vector.
     features = batch_to_device(tokenize_texts(model, texts[:8]), model.device)
     with in_mode(model, training=True), torch.random.fork_rng(), torch.no_grad():
         first = forward(model, features)

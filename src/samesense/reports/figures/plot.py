@@ -177,16 +177,22 @@ def inline_svg(plot: Plot, prefix: str) -> str:
     ``prefix`` is put before every identifier, so that identifiers of several figures on a page do not clash.
     """
     svg = svg_text(plot)
+    # An HTML page has no place for the XML declaration and the document type.
     svg = svg[svg.index("<svg") :]
+    # Rules of an inline SVG would apply to the whole page.
     svg = re.sub(r"<style.*?</style>", "", svg, flags=re.DOTALL)
+    # Within HTML, SVG needs no namespaces.
     svg = re.sub(r' xmlns(:xlink)?="[^"]*"', "", svg).replace("xlink:href", "href")
     svg = re.sub(r'\bid="', f'id="{prefix}-', svg)
     svg = re.sub(r'(url\(|href=")#', rf"\1#{prefix}-", svg)
+    # The page chooses the fonts.
     svg = re.sub(r"font-family: [^;\"]*;? ?", "", svg)
     for variable, (drawn, _, _) in variables().items():
         svg = svg.replace(drawn, f"var({variable})")
     svg = re.sub(r'(fill|stroke)="(var\([^)]*\))"', r'style="\1: \2"', svg)
+    # Rotations by 0 are written for every upright text, and do nothing.
     svg = re.sub(r' transform="rotate\(-0 [^"]*"', "", svg)
+    # Hundredths of a point are finer than a screen shows.
     svg = re.sub(r'(?<= )(?:d|x|y|transform)="[^"]*"', lambda match: re.sub(r"(\.\d\d)\d+", r"\1", match[0]), svg)
     svg = re.sub(r"\n+", "\n", re.sub(r"\n +", "\n", svg))
     start = f'<svg role="img" aria-label="{escape(plot.caption)}" class="figure"'  # not a pattern: as it stands
