@@ -38,6 +38,7 @@ def compare(
 
     sentences = options["sentences"]
     inputs = [*places_of(models), *data, *(options["texts"] or ()), *([sentences] if sentences else ())]
+    # Before the models run, which may take hours.
     for path in filter(None, [markdown, latex, None if figures is None else figures / "plane.svg"]):
         check_place(path, inputs)
     report = evaluation.compare(models, data, output=output, **options)

@@ -47,6 +47,7 @@ def dedup(
     from samesense.inference.names import place_of
     from samesense.inference.tables import Table, behind, format_of, rows_of, write_tables
 
+    # The two would be mixed on standard output.
     if json and output == "-":
         raise ConfigError(
             "With `json` standard output has the counts; name a file for the rows that are kept: `output`."
@@ -56,6 +57,7 @@ def dedup(
     read = read_usable(source, options.pop("columns"), drop_bad_rows=drop_bad_rows)
     name_rows(read.texts, read.indices)
     deduplicated = duplicates.dedup(read.texts, **options)
+    # In the order of the outputs, of which the last two may be missing.
     contents: list[tuple[RowsOf, tuple[str, ...]]] = [(_kept_rows, ())]
     if removed is not None:
         contents.append((_removed_rows, REMOVED))
@@ -114,6 +116,7 @@ def _grouped_rows(
 ) -> Iterator[Cells]:
     groups = deduplicated.groups
     members = {row for group in groups for row in group.rows}
+    # Rows of a group may be far apart in the file, so that they are collected first.
     member_cells = {row: cells for row, cells in enumerate(rows) if row in members}
     for number, group in enumerate(groups, 1):
         for row in group.rows:

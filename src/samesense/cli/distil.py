@@ -55,6 +55,7 @@ def distil(
         json: print one JSON object a model instead of a table.
     """
     overrides = given_settings(settings)
+    # The student is what a training calls its model.
     if options["student"] is not None:
         overrides["model"] = options["student"]
     name, chosen = choose_distil(options["config"], overrides)
@@ -62,6 +63,7 @@ def distil(
     dev = None if options["dev"] is None else read_pairs(options["dev"])
     tests = [read_pairs(source) for source in options["test"] or []]
     logger.info(f"data: {train.summary}")
+    # After the data: mistakes in them show before the seconds that torch takes.
     with stage("loading torch"):
         from samesense.recipes.distil.recipe import estimate, run
 

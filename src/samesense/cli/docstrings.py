@@ -29,6 +29,7 @@ def paragraphs_of(function: Function) -> list[str]:
 def arguments_of(function: Function) -> dict[str, str]:
     """Return what a docstring says of each parameter in its section ``Args:``."""
     _, _, arguments = (inspect.getdoc(function) or "").partition("\nArgs:\n")
+    # The section ends at the next line that is not indented.
     arguments = re.split(r"^(?=\S)", arguments, maxsplit=1, flags=re.MULTILINE)[0]
     _, *entries = ENTRY.split(arguments)
     return {
@@ -44,16 +45,19 @@ def texts_of(function: Function) -> dict[str, str]:
     A text such as "see :func:`samesense.read`" stands for the text in that function; parameters that the docstring does
     not describe are those of :func:`samesense.read`.
     """
+    # How tables are read is described once, in samesense.read.
     texts = {**arguments_of(read), **arguments_of(function)}
     for name, text in texts.items():
         reference = SEE.match(text)
         if reference is not None:
+            # The other function may refer to a third.
             texts[name] = texts_of(getattr(samesense, reference[1].removeprefix("samesense.")))[name]
     return texts
 
 
 def for_terminal(text: str, flags: Mapping[str, str]) -> str:
     """Return a text of a docstring in the words of a terminal: functions are commands, and parameters are flags."""
+    # A terminal has no page of that function to look at.
     text = SEE.sub("", text)
     text = re.sub(r":\w+:`samesense\.(\w+)`", lambda match: f"samesense {match[1].replace('_', '-')}", text)
     return re.sub(r"``(.*?)``", lambda match: _word(match[1], flags), text, flags=re.DOTALL)

@@ -32,6 +32,7 @@ def doctor(
         raise ConfigError("--against needs at least one file after it; received none.")
     failed = False
     sources = [*data, *(against or ())]
+    # Of two files of one name, the report says which is which by their folders.
     names = distinct_names(list(map(short_name, sources)), sources)
     for source, name in zip(data, names, strict=False):
         try:
@@ -39,6 +40,7 @@ def doctor(
             if name.endswith(f"/{short_name(source)}"):
                 report = replace(report, name=name)
         except SamesenseError as error:
+            # As the error of any command; with several sources, the others are still examined.
             if len(data) == 1 and not json:
                 raise
             failed = True

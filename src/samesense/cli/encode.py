@@ -64,11 +64,13 @@ def encode(
         address: of a running Ray cluster, auto or HOST:PORT [started on this machine].
     """
     dim = options.pop("dim")
+    # In the name, because workers open the model by its name alone.
     if dim is not None:
         model = f"{model}+dim:{dim}"
     names = sources or [Name("-")]
     options |= {"keep": keep, "vectors": vectors}
     if shard_size is None:
+        # They would be ignored, and the user wait for the speed of many workers.
         _check_no_shards(workers=workers, executor=executor, address=address)
         _one_file(model, names, output, format, drop_bad_rows=drop_bad_rows, device=device, **options)
         return
@@ -107,6 +109,7 @@ def _one_file(
     from samesense.urls import is_url, local
 
     form = format_of(output, requested_format)
+    # All that can be wrong is checked before torch is loaded.
     check_format(form, vectors, keep)
     names = expand_patterns(sources)
     if output != "-" and not is_url(output):
@@ -114,6 +117,7 @@ def _one_file(
     texts, kept_columns = read_texts_with_columns(
         names, columns, "" if form == "npy" else keep, drop_bad_rows=drop_bad_rows
     )
+    # Loads torch, so only after the texts were read.
     from samesense.execution.unread import name_rows
     from samesense.inference.models.load import load
 
@@ -147,6 +151,7 @@ def _shard_format(output: str, requested: str | None) -> str:
         raise ConfigError(f"With --shard-size, --output is a folder; received {output!r}.")
     if requested == "jsonl":
         raise ConfigError("With --shard-size, --format is npy or parquet; received jsonl.")
+    # NumPy opens it as it is, and without a copy in memory.
     return requested or "npy"
 
 
@@ -156,6 +161,7 @@ def _executor(
     from samesense.execution.executors import choose_executor
     from samesense.execution.threads import cores
 
+    # Workers share a GPU badly: each would load the model.
     gpus = 0 if device == "cpu" else 1
     return choose_executor(
         name or "embedded", workers=workers, address=address, default_workers=1 if gpus else cores(), gpus=gpus

@@ -37,6 +37,7 @@ def _tell(description: Description) -> None:
         if drift is not None:
             change = _points(drift.reference, drift.points[name])
         put("\t".join((*cells, change)))
+    # What torch itself changes at lower precision, to judge the others by.
     if drift is not None and "torch-bfloat16" in drift.points:
         put("\t".join(("torch-bfloat16", "", "", "", _points(drift.reference, drift.points["torch-bfloat16"]))))
     for backend in ("onnx-int8", "torch-bfloat16"):

@@ -39,6 +39,7 @@ def flags(
         for name in [*shared, *(name for name in names if name not in shared)]
     }
     config = ConfigDict(protected_namespaces=(), extra="forbid")
+    # pydantic would report each wrong flag in several lines.
     one_line: Any = model_validator(mode="wrap")(_in_one_line)
     return create_model("Flags", __config__=config, __validators__={"one_line": one_line}, **fields)
 
@@ -78,6 +79,7 @@ def _described(texts: Mapping[str, str]) -> str:
     methods: dict[str, list[str]] = {}
     for method, text in texts.items():
         methods.setdefault(text, []).append(method)
+    # Most methods mean the same by a setting, so that the others are exceptions.
     common = max(methods, key=lambda text: len(methods[text]))
     exceptions = [f"{', '.join(names)}: {text}" for text, names in methods.items() if text != common]
     return "; ".join([common, *exceptions])

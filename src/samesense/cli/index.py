@@ -54,6 +54,7 @@ def build(
 
     laps = Laps()
     reading = ("columns", "documents", "chunk_size", "chunk_overlap", "strict", "drop_bad_rows")
+    # The data are read before the model is loaded, so that their mistakes show at once.
     prepared = prepare(sources, **{name: options[name] for name in reading})
     embedder = _embedder(options["model"], options["precision"])
     laps.count("loading")
@@ -99,6 +100,7 @@ def add(
     collection = _open(folder)
     prepared = prepare(sources, columns=columns, documents=documents, strict=strict, drop_bad_rows=drop_bad_rows)
     embedder = _embedder_of(collection, model)
+    # To tell added texts from replaced ones.
     before = len(collection)
     with progress_bar("index", "text") as bar:
         count = prepared.add(collection, embedder, upsert=upsert, on_progress=bar.update)
@@ -167,6 +169,7 @@ def query(folder: Folder, text: Text, /, *, model: MovedModel = None, json: Json
     else:
         from samesense.inference.collection.embedder import open_for_queries
 
+        # Before the model is opened, which takes longer than the search.
         collection.check(texts, top=top, where=where)
         built = collection.stored()
         embedder = open_for_queries(model or built.model, built, texts)
@@ -277,7 +280,9 @@ def _put_match(match: Found, query: str | None) -> None:
         return
     cells.append(_location(match))
     text = " ".join(match.text.split())
+    # A program that reads the output needs the whole text.
     if sys.stdout.isatty():
+        # At least 40 characters, however narrow the terminal; the tab before the text takes up to 8.
         width = max(40, shutil.get_terminal_size().columns - len("\t".join(cells).expandtabs()) - 9)
         if len(text) > width:
             text = f"{text[: width - 1]}…"
@@ -311,6 +316,7 @@ def _tell(collection: Collection, json: bool, *, on_output: bool = False, lowest
     if json:
         put_json([about])
         return
+    # The description is the result of info, and a message of all other commands.
     write = put if on_output else logger.info
     write(f"{collection.folder}: {about['texts']} texts, {about['deleted']} deleted ones")
     write(f"vectors: {about['dim']} dimensions in {about['vectors']}, by {about['model']} in {about['precision']}")

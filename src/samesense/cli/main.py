@@ -132,7 +132,9 @@ app = make_app()
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a command: exit code 0 on success, 1 if some of the work failed, 2 on misuse or bad input, 130 on Ctrl-C."""
+    # First of all: a file opened before could get the number of a closed stream.
     replace_closed_streams()
+    # Before their import, at which they read these variables.
     _silence_libraries()
     let_threads_sleep()
     show_messages()
@@ -168,6 +170,7 @@ def _run(arguments: list[str]) -> None:
     with needs_torch(), _show_running(arguments), counted(arguments[0] if arguments else ""):
         try:
             if not _print_method_help(arguments):
+                # Summaries are read from the sources, which only the list of commands needs.
                 overview = not arguments or arguments[0].startswith("-")
                 program = make_app(overview=True) if overview else app
                 program(arguments, exit_on_error=False, print_error=False)
@@ -193,6 +196,7 @@ def _show_running(arguments: list[str]) -> Iterator[None]:
     if not (arguments[:1] and arguments[0] in LONG):
         yield
         return
+    # The allocator would give memory back after each step, and ask for it again.
     if arguments[0] in TRAINING:
         keep_freed_memory()
     with stage(f"samesense {arguments[0]}"), _sigterm_as_ctrl_c():

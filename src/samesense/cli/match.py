@@ -44,10 +44,13 @@ def match(
     from samesense.inference.tables import Table, behind, format_of, rows_of, write_tables
 
     form = ".tsv" if output == "-" else format_of(output, source)
+    # A match has columns of two rows, which a line of text cannot hold.
     if form == ".txt":
         raise ConfigError(f"Matches are a table, .tsv, .csv, .jsonl or .parquet; received `output` {output!r}.")
+    # The two would be mixed on standard output.
     if json and output == "-":
         raise ConfigError("With `json` standard output has the counts; name a file for the matches: `output`.")
+    # It can be read once.
     if source == target == "-":
         raise ConfigError("Standard input can be one of the two files; received it twice. Name a file.")
     unmatched_form = None if unmatched is None else format_of(unmatched, source)
@@ -89,11 +92,13 @@ def _pairs(
     added_columns: Sequence[str],
 ) -> Iterator[Cells]:
     matched_rows = {pair.match for pair in matched.pairs}
+    # Only rows with a match are kept in memory; those of the first file stream.
     targets = {row: cells for row, cells in enumerate(target_rows) if row in matched_rows}
     matches = iter(matched.pairs)
     pair = next(matches, None)
     for row, cells in enumerate(rows):
         while pair is not None and pair.row == row:
+            # Rows are counted from 1 for people, as in an editor.
             numbers = row_numbers[0][row] + 1, row_numbers[1][pair.match] + 1, round(pair.score, 6)
             yield {**cells, **targets[pair.match], **dict(zip(added_columns, numbers, strict=True))}
             pair = next(matches, None)

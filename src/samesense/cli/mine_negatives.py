@@ -40,6 +40,7 @@ def mine_negatives(
     form = ".jsonl"
     if output != "-":
         form = next((end for end in FORMATS if output.lower().endswith(end)), "")
+    # A line of text cannot hold a list of negatives.
     if form in ("", ".txt"):
         raise ConfigError(f"`output` is a table, .jsonl, .tsv, .csv or .parquet; received {output!r}.")
     models = [name for name in (options["model"], options["score"]) if name is not None]
@@ -58,6 +59,7 @@ def mine_negatives(
 
 def _lists(data: TupleData) -> Iterator[dict[str, Any]]:
     for anchor, positives, negatives in zip(data.anchors, data.positives, data.negatives, strict=True):
+        # Such an anchor would be a bad row when the file is read for training.
         if positives or negatives:
             yield {"anchor": anchor, "positives": positives, "negatives": negatives}
 

@@ -44,10 +44,12 @@ class _ToStandardError(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         mark = "warning: " if record.levelno == logging.WARNING else ""
         line = painted(f"{mark}{as_flags(record.getMessage())}", sys.stderr)
+        # tqdm moves an open bar below the line; it is loaded only where there is a bar.
         if "tqdm" in sys.modules and sys.stderr.isatty():  # a bar may be open
             sys.modules["tqdm"].tqdm.write(line, file=sys.stderr)
         else:
             sys.stderr.write(f"{line}\n")
+        # A message may be the last one for minutes.
         sys.stderr.flush()
         note_message()
 
@@ -63,12 +65,14 @@ def on_interrupt(hint: str, saved: Path) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as stop:
+        # Without a file, nothing was kept that could be resumed.
         raise KeyboardInterrupt(*(stop.args or ([hint] if saved.is_file() else []))) from None
 
 
 def show_messages() -> None:
     """Write the library's log to standard error; of several processes that train together, only the first does."""
     logger = logging.getLogger("samesense")
+    # A second call, as from Python, must not write each message twice.
     if is_main() and not any(isinstance(handler, _ToStandardError) for handler in logger.handlers):
         logger.addHandler(_ToStandardError())
         logger.setLevel(logging.INFO)
@@ -105,6 +109,7 @@ def put_row(*cells: object) -> None:
 def put_json(values: Iterable[dict[str, Any]]) -> None:
     """Write one JSON object a line, with a note on its texts that were not read whole, or else on all encoded texts."""
     for value in values:
+        # NaN is no JSON: it would fail in the program that reads this.
         put(json.dumps({**value, **_unread(value)}, ensure_ascii=False, allow_nan=False))
 
 

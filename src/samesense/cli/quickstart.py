@@ -42,10 +42,12 @@ def quickstart(output: Path = Path("runs/quickstart"), /, *, model: str = "defau
     from samesense.reports.run_verdict import verdict_from
     from samesense.training import manifest
 
+    # At once, and not after two minutes of training.
     need_matplotlib()
     files = {split: str(sample_path(split)) for split in ("train", "dev", "test")}
     logger.info("1 of 4: what scores of the untrained model mean, by the dev pairs")
     dev = read_pairs(files["dev"])
+    # In float32, so that its scores are the same on every machine.
     start = calibrate(samesense.load(model, precision="float32"), dev, model).calibration
     logger.info("2 of 4: train on pairs of questions, labelled 1 if one answer serves both, else 0")
     train(
@@ -68,6 +70,7 @@ def quickstart(output: Path = Path("runs/quickstart"), /, *, model: str = "defau
 def summary(verdict: Verdict, report: Report, start: Calibration, trained: Calibration) -> list[str]:
     """Return the summary: whether training helped, the threshold, and the test pairs on which the models differ."""
     scored = {evidence.model: evidence for evidence in report.evidence if evidence.metric == "spearman"}
+    # Each model by the threshold of its own calibration: their scores mean different things.
     both = [(scored["start"], start), (scored["trained"], trained)]
     return [
         *verdict.lines(),
@@ -96,6 +99,7 @@ def _differing(start: tuple[Evidence, Calibration], trained: tuple[Evidence, Cal
     before = start_calibration.says_yes(start_scores.values)
     after = trained_calibration.says_yes(trained_scores.values)
     right = np.asarray(start_scores.labels) == 1
+    # Pairs on which the answer changed say more than a figure.
     rows = np.flatnonzero(before != after)
     if not len(rows):
         return ["They agree on every test pair."]

@@ -58,6 +58,7 @@ def similarity(
     # imported after the checks above, as it takes a while
     from samesense.inference.models.load import load
 
+    # A calibration was fitted to scores of whole texts.
     if by == "sentences":
         from samesense.inference.sentences import check_scale
 

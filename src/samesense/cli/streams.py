@@ -35,9 +35,11 @@ def replace_closed_streams() -> None:
 
 def _open_null(number: int) -> None:
     null = os.open(os.devnull, os.O_RDWR)
+    # open takes the lowest free number, which may be that of another closed stream.
     if null != number:
         os.dup2(null, number)
         os.close(null)
+    # So that a process started by this one has the three streams too.
     os.set_inheritable(number, True)
 
 
@@ -73,6 +75,7 @@ def drop_output() -> None:
     """Discard the buffer of standard output that cannot be written, and would change the exit code."""
     with suppress(OSError, ValueError):
         null = os.open(os.devnull, os.O_WRONLY)
+        # Python flushes its buffer at exit, and would fail again.
         os.dup2(null, sys.stdout.fileno())
         os.close(null)
 
@@ -83,8 +86,10 @@ def output_is_broken() -> bool:
         number = sys.stdout.fileno()
     except (OSError, ValueError):
         return False
+    # Windows has no poll: a broken pipe is taken for that of the output.
     if not hasattr(select, "poll"):
         return True
     pipe = select.poll()
     pipe.register(number, 0)
+    # POLLERR on the writing end means that nobody reads.
     return any(event & select.POLLERR for _, event in pipe.poll(0))

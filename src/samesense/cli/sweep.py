@@ -44,6 +44,7 @@ def sweep(
         json: print one JSON object a finished run and test set instead of tables.
     """
     folder = file if output is None and (table or file.is_dir()) else output
+    # A folder has no file of settings from which runs could be made.
     if folder is None or (file.is_dir() and not table):
         raise ConfigError(
             "A sweep is run from a file into a folder: samesense sweep FILE --output FOLDER. "
@@ -67,6 +68,7 @@ def sweep(
     check_max_runs(options["max_runs"])
     check_output(folder)
     sweep_file = read_sweep(file, dict(named_values("--set", set_)))
+    # Before the runs, which may take days.
     files.check([file, *sweep_file.sources()])
     plan = make_plan(sweep_file)
     selected = datasets_of(plan, options["datasets"])
@@ -78,14 +80,17 @@ def sweep(
     with on_interrupt(RERUN, folder / PLAN):
         ended = run(plan, folder, **options)
         if ended.interrupted:
+            # The tables of the finished runs, before the message that they can be resumed.
             _show(folder, json, files)
             logger.info(f"stopped with {ended.finished} runs finished")
+            # Exit code 130, as for Ctrl-C in any other command.
             raise KeyboardInterrupt
     _show(folder, json, files)
     if ended.failed:
         logger.info(
             f"{ended.failed} of {ended.finished + ended.failed} runs failed; the same command tries them again."
         )
+        # Some of the work failed.
         sys.exit(1)
 
 

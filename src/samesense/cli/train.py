@@ -99,6 +99,7 @@ def train(
             estimated time, measured on a few, and stop.
         json: print one JSON object a result, and the verdict last.
     """
+    # They are flags of the command, and one object for the library.
     reading = Reading(**{name: options.pop(name) for name in READING})
     planned = plan(data, settings=given_settings(settings), reading=reading, **options)
     for line in planned.lines():
@@ -108,6 +109,7 @@ def train(
             logger.info(line)
         put_json([planned.settings.model_dump()])
         return
+    # A method of several stages resumes by itself, a single training by a flag.
     with on_interrupt(RERUN if planned.method.has_stages else RERUN_WITH_FLAG, output / FILE):
         trained = planned.run(output, resume=resume, overwrite=overwrite)
         if trained.output.interrupted:

@@ -98,6 +98,7 @@ def report_on(
         DataError: if the source cannot be read, or is of no known kind.
     """
     columns = reading_options.get("columns")
+    # It is read to detect its kind, and then again as a whole.
     source = rereadable(source)
     # The kind is detected first, because each kind has its own reader and report.
     detected = detect_kind(source, columns)
@@ -270,6 +271,7 @@ def _build_report(
 
 
 def _repeated_warning(repeated: int, rows: int) -> list[str]:
+    # Some repetition is normal, as in questions of a support desk.
     if repeated > 0.2 * rows:
         return [f"{repeated} of {rows} texts repeat an earlier one"]
     return []

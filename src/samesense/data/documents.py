@@ -90,6 +90,7 @@ def running_documents(
     any_document = False
     for sections, is_text in _iterate_documents(source, language):
         any_document = True
+        # Lists of sentences have their documents told apart already.
         if is_text and paragraphs == "documents":
             yield from ([section] for section in sections)
         else:
@@ -130,6 +131,7 @@ def _iterate_documents(source: str | Path, language: Language) -> Iterator[tuple
     if not files:
         column: str | None = None
         for row in load_rows(source):
+            # The columns of the first row decide for all rows.
             if column is None:
                 column = _find_column(source, row)
                 log_unread([row], [column], str(source), f"Only {column!r} is read of documents.")

@@ -118,6 +118,7 @@ def _too_few(number: int) -> str:
 def _triplets(document: Document) -> list[Triplet]:
     """Return triplets of the sections of a document; none if it allows none."""
     try:
+        # A document of too few sentences gives none, which is no error here.
         return section_triplets([document], PER_DOCUMENT, SEED)
     except DataError:
         return []

@@ -202,6 +202,7 @@ def _form_of_table(lines: Sequence[str]) -> tuple[str, str] | None:
     tab_count = max(set(tabs), key=tabs.count)
     if len(tabs) > 1 and tab_count and 10 * tabs.count(tab_count) >= 9 * len(tabs):
         return f"its lines have as many tabs each ({tab_count}), so that it is a table", ".tsv"
+    # Whatever the delimiter is: two known names in one line are no text.
     names = [plain(name.strip('"')) for name in re.split(r"[,;|\t]", lines[0])]
     if len(lines) > 1 and len(KNOWN_NAMES.intersection(names)) > 1:
         return f"its first line, {excerpt(lines[0])}, has the names of columns, so that it is a table", ".csv"
@@ -311,6 +312,7 @@ def _refuse_judgements(rows: Sequence[Row], layout: Layout | None, source: str) 
         return
     for name in names_in(rows):
         judges = plain(name) in _JUDGEMENTS or is_distance(name)
+        # A column that says the same in all rows judges nothing.
         if name in layout.columns or not judges or not _numbers_of(rows, name, different=True):
             continue
         refuse_distance(name, source)

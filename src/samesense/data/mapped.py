@@ -141,6 +141,7 @@ def _write_table(rows: Iterator[Sequence[str]], names: Sequence[str]) -> Any:
     import pyarrow as pa
 
     datasets = imported("datasets", "train")
+    # On Windows a mapped file cannot be deleted while it is open.
     _FOLDERS.append(TemporaryDirectory(prefix="samesense-", ignore_cleanup_errors=True))
     path = Path(_FOLDERS[-1].name) / "texts.arrow"
     schema = pa.schema([(name, pa.large_string()) for name in names])

@@ -90,6 +90,7 @@ def _texts_in(source: Source, columns: str | None) -> Iterable[str]:
         return chain.from_iterable(pairs_in(source, None))
     if holds_lines(source):
         return all_texts(source)
+    # Lists are looked for in a table alone, as that reads its rows.
     if _has_lists(source):
         return chain.from_iterable(pairs_in(source, None))
     return all_texts(source, _column_of_texts(source, columns))

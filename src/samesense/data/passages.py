@@ -208,6 +208,7 @@ def split_by_punctuation(text: str) -> list[str]:
     it, and at ``。！？；``. A full stop after a short number, a single letter or an abbreviation such as Dr. does not
     end a sentence.
     """
+    # Line breaks within a paragraph are no ends of sentences.
     flat = re.sub(r"\s+", " ", text)
     ends = [match.end() for match in _SENTENCE_END.finditer(flat) if match["wide"] or _ends_sentence(flat, match)]
     pieces = [flat[start:end] for start, end in zip([0, *ends], [*ends, len(flat)], strict=True)]
@@ -216,6 +217,7 @@ def split_by_punctuation(text: str) -> list[str]:
 
 def _ends_sentence(text: str, match: re.Match[str]) -> bool:
     """Return whether a full stop or a similar mark, followed by a space, ends a sentence."""
+    # A sentence begins with a capital, where its script has them.
     if text[match.end()].islower():
         return False
     if match["stop"] != ".":
@@ -246,6 +248,7 @@ def _divided(text: str, count_tokens: CountTokens, max_tokens: int) -> list[str]
         space = piece.rfind(" ", middle // 2, middle)
         if space > 0:
             middle = space
+        # The first half comes off the stack first, so that pieces stay in order.
         pending += [piece[middle:], piece[:middle]]
     return [piece for piece in pieces if piece]
 
@@ -269,6 +272,7 @@ def _last(run: Sequence[_Unit], max_tokens: int) -> list[_Unit]:
     """Return the last units of a run, of at most ``max_tokens`` tokens, but never all units."""
     shared: list[_Unit] = []
     tokens = 0
+    # Never all units, or the next passage would be the same again.
     for unit in reversed(run[1:]):
         tokens += unit.tokens
         if tokens > max_tokens:

@@ -124,6 +124,7 @@ def read_unlabelled(
         DataError: if a source cannot be read, or nothing is left.
         MissingExtraError: if ``datasets`` is needed and absent.
     """
+    # A list, because it is gone through three times.
     source_list = as_sources(sources)
     return collect_sentences(
         (text for source in source_list for text in all_texts(source, columns)),
@@ -208,6 +209,7 @@ def all_texts(source: Source, columns: str | None = None) -> Iterator[str]:
     path = Path(source).expanduser()
     if holds_lines(source):
         refuse_columns(name, columns=columns)
+        # Blank lines are counted as empty, also at the end of the file.
         return (str(cells[TEXT]) for _, cells in line_rows(source, blank_end=True))
     if leads_to(path, Path.is_file) and holds_documents(path):
         return _sentences(path)
@@ -232,6 +234,7 @@ def _cells(rows: Iterator[Row], source: str, columns: str | None) -> Iterator[st
             location = f"{source}, row {number}" if layouts else source
             layouts[names] = _text_columns(names, columns, location, [] if layouts else same_layout)
             refuse_lists(same_layout, layouts[names], location)
+            # Only of the first rows: a later layout would have each row logged.
             if columns is None and same_layout:
                 log_unread(same_layout, layouts[names], source)
         for column in layouts[names]:
@@ -244,6 +247,7 @@ def _cells(rows: Iterator[Row], source: str, columns: str | None) -> Iterator[st
 
 
 def _whole(text: str, location: str) -> str:
+    # Such a character would fail in the tokenizer, hours into a run.
     problem = character_problem(text)
     if problem:
         raise DataError(f"{location}: {problem}. Give it again.")
@@ -262,6 +266,7 @@ def _text_columns(names: Sequence[str], columns: str | None, source: str, rows: 
     single_column = first_of(SINGLE_NAMES, spelled)
     if single_column is not None:
         return [single_column]
+    # Without rows of this layout, the names alone decide.
     column = text_column(rows or [(0, dict.fromkeys(names))], None, source)
     logger.info(f"{source}: texts of column {column!r}")
     return [column]

@@ -165,6 +165,7 @@ def _read_passages(source: str) -> list[Row]:
     for file in files:
         try:
             document = read_document_file(file)
+        # One damaged file must not stop the reading of a whole folder.
         except DataError as error:
             logger.warning(f"left out: {error}")
             continue

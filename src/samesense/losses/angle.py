@@ -93,6 +93,7 @@ class AnglE(EmbeddingLoss):
         temperature = self.settings["temperature"]
         angle_temperature = self.settings["angle_temperature"]
         positive = labels > self.settings["positive_above"]
+        # As functions, because a term of weight 0 is not computed.
         terms: tuple[Callable[[], Tensor], ...] = (
             lambda: cosent(row_cosine(first, second), labels, temperature=temperature),
             lambda: info_nce(first[positive], second[positive], second[~positive], temperature=temperature),

@@ -105,6 +105,7 @@ class EmbeddingLoss(LossModule):
 
     def compute_loss_from_embeddings(self, embeddings: list[Tensor], labels: Tensor | None = None) -> Tensor:
         """Return the scalar loss of ``(batch, dim)`` tensors, one per column and view, with the batch's labels."""
+        # bfloat16 cannot tell apart cosines near 1 that differ by less than 0.004.
         with torch.autocast(embeddings[0].device.type, enabled=False):
             total = self._loss_of(embeddings, labels)
             for width in self.matryoshka:

@@ -90,6 +90,7 @@ def dataset_shape(dataset: Dataset) -> DatasetShape:
     words = f"{len(texts)} text {columns} ({', '.join(texts)})"
     if not label_columns:
         return DatasetShape(len(texts), frozenset({"none"}), f"{words} and no labels")
+    # The trainer takes the first of them as well.
     labels = dataset[label_columns[0]][:]
     kinds, description = _label_kinds(labels)
     largest = max(labels) if "class" in kinds else 0
@@ -105,6 +106,7 @@ def _label_kinds(labels: Sequence[Any]) -> tuple[frozenset[LabelKind], str]:
     if wrong is not None or isinstance(labels[0], str):
         row = wrong or 0
         return frozenset(), f"{labels[row]!r} in row {row + 1}"
+    # Vectors of a teacher, which losses of other libraries take.
     if isinstance(labels[0], Sequence):
         return frozenset(), f"rows of {len(labels[0])} numbers"
     values = np.unique(np.asarray(labels, dtype=np.float64))

@@ -48,6 +48,7 @@ def contrastive(scores: Tensor, labels: Tensor, *, threshold: float = 0.0, liter
     """
     check_scores("contrastive", scores, labels)
     check_number("threshold", threshold)
+    # A graded label would silently be a mixture of both terms.
     unknown = labels[(labels != 0) & (labels != 1)]
     if len(unknown):
         raise ValueError(

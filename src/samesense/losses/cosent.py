@@ -109,6 +109,7 @@ def row_cosent(
 def _ranked(scores: Tensor, labels: Tensor, temperature: float, margin: float = 0.0) -> Tensor:
     """Return the loss ``(rows,)`` of each row of scores and labels, both ``(rows, m)``."""
     ordered, order = labels.sort(dim=1)
+    # In the order of the labels, so that all comparisons of a pair are neighbours.
     logits = tempered(scores, temperature).gather(1, order)
     # first position of a label higher by more than the margin, m if there is none: ties and near-ties are skipped
     higher = torch.searchsorted(ordered, _reach(ordered, margin) if margin else ordered, right=True)

@@ -201,6 +201,7 @@ def rowwise(formula: Callable[..., Tensor], *matrices: Tensor, width: int | None
     Returns:
         ``(n,)``.
     """
+    # At least one row, however wide the matrix.
     rows = max(1, BLOCK // max(1, matrices[0].shape[1] if width is None else width))
     if len(matrices[0]) <= rows:
         return formula(*matrices)
@@ -231,6 +232,7 @@ def ranked_lists(loss: str, student: Tensor, teacher: Tensor, *, include_diagona
     check_finite(loss, student=student, teacher=teacher)
     teacher = widen(teacher.detach())
     student = widen(student)
+    # A ranking only compares the teacher, which would hide its NaN.
     student = propagate_not_finite(student, teacher)
     if include_diagonal:
         return student, teacher

@@ -61,6 +61,7 @@ class Distillation(RankCSE):
             )
         super().__init__(model, teachers=teachers, weights=weights, gamma=gamma, **settings)
         self.teachers = list(teachers)  # also needed if the ranking has no weight
+        # RankCSE takes no labels without its ranking term; the distance needs the teachers too.
         self.labels = "row"
         self.weights = [1.0] * len(teachers) if weights is None else list(weights)
         check_number("regress", regress, least=0)
@@ -74,6 +75,7 @@ class Distillation(RankCSE):
                 self.maps.append(nn.Identity())
             else:
                 self.maps.append(nn.Linear(dim, width, bias=False))
+        # RankCSE refuses weights that are all 0, so that it is then not called at all.
         self.ranks = any(self.settings.get(name, 1.0) for name in ("contrast", "beta", "gamma"))
 
     def total(self, views: list[Tensor], teacher_vectors: list[Tensor]) -> Tensor:

@@ -90,6 +90,7 @@ def gist(
     _check_guide(columns, guide)
     contrasts = {"contrast_anchors": contrast_anchors, "contrast_positives": contrast_positives}
     logits = tempered(_candidate_cosines(columns, **contrasts), temperature)
+    # The guide only selects; its scores have no part in the gradient.
     with torch.no_grad():
         guided = _candidate_cosines(guide, **contrasts)
         positive_cosines = guided.diagonal()[:, None]
@@ -98,6 +99,7 @@ def gist(
             margins = guide_margin * positive_cosines.abs()
         false_negatives = guided >= positive_cosines - margins - _SLACK
         false_negatives.fill_diagonal_(False)  # an anchor's own positive
+    # exp(-inf) is 0, so that they do not count.
     rivals = logits.masked_fill(false_negatives, -torch.inf)
     return reduced(rowwise(partial(torch.logsumexp, dim=1), rivals) - logits.diagonal(), "mean")
 

@@ -73,6 +73,7 @@ def info_nce(
     check_rows("info_nce", anchors, positives)
     check_finite("info_nce", anchors=anchors, positives=positives, negatives=negatives)
     check_number("own_negative_weight", own_negative_weight)
+    # Positives first, so that the positive of anchor i is column i.
     candidates = positives if negatives is None else torch.cat([positives, negatives])
     logits = tempered(cosine_matrix(anchors, candidates), temperature)
     if own_negative_weight:

@@ -138,6 +138,7 @@ def drawn_batches(
     count: int, size: int, seed: int, batches: str, texts: Keys, labels: Floats | None
 ) -> Iterator[Indices]:
     """Yield the rows of batches for up to :data:`MOST_ROWS` rows, drawn like those of the run, but not the same."""
+    # Not in the order of the file, which is often sorted by label.
     order = np.random.default_rng(seed).permutation(count)[:MOST_ROWS]
     if batches == "label-aware" and labels is not None:
         # strata of neighbouring labels, as in LabelAwareBatches
@@ -167,6 +168,7 @@ def _without_duplicates(order: Indices, size: int, texts: Keys, limit: int = 200
             else:
                 later.append(row)
             if len(batch) == size:
+                # Rows that were not looked at come next, after those put off.
                 later += remaining[position + 1 :]
                 break
         remaining = later

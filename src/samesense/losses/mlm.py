@@ -99,6 +99,7 @@ class InfoNCEWithMLM(InfoNCE):
             tokens = trunk({**column, "input_ids": masked})["token_embeddings"]
             vectors.append(tokens[labels != IGNORED])  # the head is computed for masked tokens only
             targets.append(labels[labels != IGNORED])
+        # The vectors are gathered, not the logits, which are wider by far.
         logits = self.mlm_head(gather(torch.cat(vectors)))
         return reduced(F.cross_entropy(widen(logits), gather(torch.cat(targets)), reduction="none"), "mean")
 

@@ -65,6 +65,7 @@ def multi_positive(
     count = torch.bincount(positive_owner, minlength=n)
     if (count == 0).any():
         raise ValueError(f"multi_positive needs a positive for every anchor; anchor {int(count.argmin())} has none.")
+    # Normalized once, and not again in each block of anchors.
     candidates = unit(torch.cat([positives, negatives]))
     directions = tempered(unit(anchors), temperature)
     rivals = _rivals(directions, candidates, positive_owner, exclude)
@@ -185,6 +186,7 @@ def _exclusion_mask(keys: list[Tensor], positive_owner: Tensor, extra_owner: Ten
     same[torch.arange(len(anchors), device=numbers.device), anchors] = True
     same[positive_owner, positives] = True
     same[extra_owner, extra] = True
+    # The row of an anchor marks its keys; the columns of candidates are looked up in it.
     return same[:, torch.cat([positives, negatives])]
 
 

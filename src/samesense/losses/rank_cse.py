@@ -90,6 +90,7 @@ def rank_cse(  # noqa: PLR0913 - the paper's own settings
         tensor(0.3133)
     """
     _check(scores, teacher, (contrast, beta, gamma), rank, consistency)
+    # All three, even where a term has weight 0: a wrong setting is wrong.
     for name, temperature in (("tau1", tau1), ("tau2", tau2), ("tau3", tau3)):
         check_number(name, temperature, above=0)
     ranking: Callable[..., Tensor] = {
@@ -218,6 +219,7 @@ class RankCSE(EmbeddingLoss):
         super().__init__(model, mini_batch_num_tokens=mini_batch_num_tokens)
         if gamma and not teachers:
             raise ValueError("RankCSE needs a teacher for its ranking term; received none. Give one, or gamma=0.")
+        # Without the ranking term they are not even asked, as each call costs.
         self.teachers = list(teachers) if gamma else []
         self.weights = [1.0] * len(self.teachers)
         if weights is not None:

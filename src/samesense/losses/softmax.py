@@ -71,6 +71,7 @@ def softmax(logits: Tensor, labels: Tensor) -> Tensor:
         tensor(1.3863)
     """
     check_labelled("softmax", logits, labels)
+    # As an index, 1.5 would silently become class 1.
     if labels.is_floating_point():
         raise ValueError(f"softmax takes whole-number labels; received {labels.dtype}.")
     labels = labels.long()

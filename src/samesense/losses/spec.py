@@ -68,6 +68,7 @@ class Losses:
 
     def names(self, encoder: Encoder | None = None) -> list[str]:
         """Return the names of all losses, or of those for one kind of encoder."""
+        # A loss has a specification for each kind of encoder.
         return list(dict.fromkeys(spec.name for spec in self.specs if encoder in (None, spec.encoder)))
 
     def spec(self, name: str, encoder: Encoder = "bi") -> LossSpec:
@@ -137,6 +138,7 @@ class Losses:
         fields: dict[str, Any] = {}
         for spec in self.specs:
             for name in [name for name in spec.fields if name not in settings.model_fields]:
+                # A copy, because losses share the fields of a base class.
                 field = copy(spec.fields[name])
                 field.description = f"{', '.join(self.owners(name))}: {field.description}"
                 fields[name] = (field.annotation, field)

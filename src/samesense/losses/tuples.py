@@ -90,6 +90,7 @@ def unfold(texts: Tensor, labels: Tensor | None, positives: int) -> UnfoldedBatc
             "TupleBatches as the trainer's data_collator."
         )
     numbers, keys, extra_keys = labels.unbind(dim=1)
+    # On a GPU, an index out of range would end the run with an assertion that names nothing.
     if int(numbers.max()) >= len(texts):
         raise ValueError(f"The labels name text {int(numbers.max())}, and the batch has {len(texts)} texts.")
     column_slices = [slice(0, 1), slice(1, 1 + positives), slice(1 + positives, None)]

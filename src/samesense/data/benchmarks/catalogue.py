@@ -52,6 +52,7 @@ def _sts(year: int, subsets: Mapping[str, int], note: str = "") -> Benchmark:
 
 
 def _sentences(name: str, note: str = "", hub: tuple[str, ...] = (), **rows: int) -> Benchmark:
+    # An empty string cannot be the name of an argument.
     sizes = {WHOLE if split == "whole" else split: count for split, count in rows.items()}
     copies = {WHOLE: hub} if hub else {}
     return Benchmark(name=name, suites=("transfer",), rows=sizes, shape="sentences", scale=None, hub=copies, note=note)

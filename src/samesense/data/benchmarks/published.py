@@ -127,6 +127,7 @@ def _two_files(negative: Path, *, positive: Path) -> LabelledSentences:
     """Read two files of one class each, class 1 first as in SentEval; an empty line is an empty sentence."""
     texts = []
     classes = []
+    # The order decides which sentences are in which fold.
     for path, label in ((positive, "1"), (negative, "0")):
         lines = latin1_lines(path)
         texts += [spaced(line) for line in lines]
@@ -144,6 +145,7 @@ def _trec(path: Path) -> LabelledSentences:
     classes = []
     for number, line in enumerate(latin1_lines(path), 1):
         label, _, question = line.partition(" ")
+        # Published figures are of the six coarse classes.
         coarse = label.partition(":")[0]
         if coarse not in TREC_CLASSES or not question.strip():
             raise DataError(
@@ -215,6 +217,7 @@ def _topic_file(folder: Path, topic: str) -> Path:
 
 
 def _topic_rows(path: Path, topic: str) -> list[LabelledPair]:
+    # Sentences hold line breaks, so that the file is not read line by line.
     reader = csv.reader(io.StringIO(path.read_bytes().decode("latin-1"), newline=""))
     rows: list[LabelledPair] = []
     start = 1

@@ -119,6 +119,7 @@ def _columns(rows: Sequence[Row], columns: str | None, source: str) -> tuple[str
 def _problems(number: int, cells: Mapping[str, object], text: str, label: str, keep_empty: bool) -> list[BadRow]:
     problems = []
     message = text_problem(cells.get(text))
+    # Published sets have empty sentences, which count in their figures.
     if message and not (keep_empty and not str(cells.get(text)).strip()):
         problems.append(BadRow(number, text, message, TEXT_FIX))
     if not _class_text(cells.get(label)):
@@ -130,6 +131,7 @@ def _problems(number: int, cells: Mapping[str, object], text: str, label: str, k
 
 def _class_text(cell: object) -> str:
     """Return the name of a class; empty if the cell has none or hides it (``-`` and ``-1``)."""
+    # pandas writes whole numbers as decimals if one of the column is missing.
     if isinstance(cell, float) and cell.is_integer():
         cell = int(cell)
     if not isinstance(cell, (str, int)):
@@ -174,6 +176,7 @@ def labelled_pair(
 
     ``gold`` is the file of the labels, if it is another than ``path``.
     """
+    # As SentEval does, whose figures are compared with.
     texts = spaced(first), spaced(second)
     if not all(texts):
         raise DataError(f"{path}, row {row}: a sentence of the pair is empty. Download the set again.")

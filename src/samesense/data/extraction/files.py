@@ -145,6 +145,7 @@ def find_documents(sources: Sequence[str | Path], base: Path | None = None) -> D
     if base is None:
         base = Path()
     for source in sources:
+        # A file may have a bracket or a question mark in its name.
         by_pattern = glob.has_magic(str(source)) and not leads_to(base / Path(source).expanduser(), Path.exists)
         names = [str(source)]
         if by_pattern:
@@ -203,12 +204,14 @@ def _add(documents: DocumentFiles, name: str, base: Path, *, by_pattern: bool) -
     path = base / Path(name).expanduser()
     if leads_to(path, Path.is_dir):
         prefix = name.rstrip("/")
+        # Sorted, because the order of a file system is arbitrary.
         for file in sorted(_walk(path, documents)):
             documents.files.append(DocumentFile(file, _displayable(f"{prefix}/{file.relative_to(path)}")))
     elif not leads_to(path, Path.exists):
         raise DataError(f"{name}: there is no such file or folder. Check the spelling and the working directory.")
     elif is_document_name(name):
         documents.files.append(DocumentFile(path, _displayable(name)))
+    # A pattern may match other files too; a file by name is meant.
     elif by_pattern:
         documents.other_endings[_ending(path.name)] += 1
     else:

@@ -40,7 +40,9 @@ def parse_bins(value: Any) -> Any:
         numbers = [float(piece) for piece in _pieces(value)]
     except (TypeError, ValueError) as error:
         raise ConfigError(f"{_RULE}; received {value!r}.") from error
+    # nan and inf are floats, and no edges.
     finite = all(map(np.isfinite, numbers))
+    # One number is the number of bins, and not an edge.
     if len(numbers) == 1 and finite and numbers[0].is_integer() and numbers[0] >= 2:
         return int(numbers[0])
     rising = all(low < high for low, high in pairwise(numbers))

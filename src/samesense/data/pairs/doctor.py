@@ -37,7 +37,8 @@ def examine(data: PairData, *, against: Mapping[str, PairData | Sequence[Pair]] 
     ``against`` is other data by name, such as the test set, or its pairs. Pairs in both are counted without regard to
     sentence order, case and punctuation, and so are single sentences.
     """
-    first, second = text_keys(data.sentences1), text_keys(data.sentences2)
+    first = text_keys(data.sentences1)
+    second = text_keys(data.sentences2)
     groups = group_equal(pair_keys(first, second))
     conflicts = list(_conflicts(data, groups))
     keys = _DataKeys.of(data) if against else None
@@ -96,9 +97,11 @@ class _DataKeys:
     @classmethod
     def of(cls, data: PairData | Sequence[Pair]) -> _DataKeys:
         if isinstance(data, PairData):
-            first, second = plain_keys(data.sentences1), plain_keys(data.sentences2)
+            first = plain_keys(data.sentences1)
+            second = plain_keys(data.sentences2)
         else:
-            first, second = (plain_keys(pair[side] for pair in data) for side in (0, 1))
+            first = plain_keys(pair[0] for pair in data)
+            second = plain_keys(pair[1] for pair in data)
         return cls(np.unique(pair_keys(first, second)), np.unique(np.concatenate([first, second])))
 
     def shared(self, reference: _DataKeys) -> tuple[int, int]:
@@ -193,6 +196,7 @@ def _direction_warnings(data: PairData) -> Iterable[str]:
     positions = spread_over(len(data), MOST_PAIRS)
     overlaps = [_word_overlap(data.sentences1[position], data.sentences2[position]) for position in positions]
     labels = [data.labels[position] for position in positions]
+    # A correlation needs two values of each.
     if len(set(overlaps)) < 2 or len(set(labels)) < 2:
         return
     correlation = spearman(overlaps, labels)
@@ -294,6 +298,7 @@ class DataReport(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain JSON types."""
+        # JSON has no tuples: the scale becomes a list.
         content = asdict(self)
         content["scale"] = None if self.scale is None else list(self.scale)
         return content

@@ -47,6 +47,7 @@ def midpoint(data: PairData) -> float:
     A scale of 0 to 5 counts as 1 to 5 if no label lies below 1.
     """
     low, high = data.known_scale("Give positive_above, or the scale as label_range LOW HIGH")
+    # Sets rated from 1 to 5 are on the scale of STS by inference.
     if (low, high) == (0, 5) and min(data.labels) >= 1:
         low = 1.0
     return (low + high) / 2
@@ -92,6 +93,7 @@ def labels_cut_in_two(data: PairData, *, positive_above: float | None = None) ->
         return _pairs(data, data.labels, "labels 0 and 1 as they are")
     threshold = positive_cut(data, positive_above)
     count = sum(label > threshold for label in data.labels)
+    # With one class, nothing is learnt from the other term.
     if count in (0, len(data)):
         raise _cut_error(data, threshold, count)
     labels = (float(label > threshold) for label in data.labels)
@@ -168,6 +170,7 @@ def _unused(formed: Formed, pairs: int) -> str:
 
 
 def _pairs(data: PairData, labels: Iterable[float], summary: str, *, whole: bool = False) -> Targets:
+    # Labels as they are need no copy.
     label_column = labels
     if labels is not data.labels:
         label_column = numbers(labels, beside=data.sentences1, whole=whole)

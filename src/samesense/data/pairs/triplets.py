@@ -122,7 +122,8 @@ class _Statements:
     @classmethod
     def of(cls, data: PairData, requested: Indices | None = None) -> _Statements:
         """Return the statements of pairs; neutral NLI pairs and pairs of equal sentences give none."""
-        first, second = text_keys(data.sentences1), text_keys(data.sentences2)
+        first = text_keys(data.sentences1)
+        second = text_keys(data.sentences2)
         labels = np.asarray(data.labels, dtype=np.float64)
         # Entailment, which is 2; neutral pairs, which are 1, say nothing.
         highest = 2.0 if data.kind == "nli" else 1.0

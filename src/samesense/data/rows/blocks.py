@@ -59,6 +59,7 @@ def blocks(name: str, size: int) -> Iterator[Block]:
     start = lines.start_of(block_rows[0][0]) if block_rows else 0
     form = Form(encoding=current_options().encoding)
     if block_rows and suffix in TABLES:
+        # From the start of the file, as the lines read so far are gone.
         form = form_of(suffix, name, again())
     while block_rows:
         following = list(islice(rows, size))  # read ahead, because a block ends where the next one begins

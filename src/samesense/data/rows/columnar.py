@@ -214,11 +214,13 @@ def parquet_rows(path: str | Path, first: int = 0) -> Iterator[tuple[int, Cells]
             cells, when they are read.
     """
     table = ParquetTable(path)
+    # Two columns of one name would give a row one cell less.
     refuse_repeated(table.path, list(table.names))
     names = tuple(name for name in table.names if not is_index(name))
     name_set = frozenset(names)
     for index, start in enumerate(table.starts):
         rows = table.sizes[index]
+        # A group that is skipped is not even opened.
         if start + rows > first:
             group = _Group(table, index, names, name_set)
             for offset in range(rows):
@@ -241,7 +243,8 @@ class _Group:
         if column is None:
             if name not in self.name_set:
                 raise KeyError(name)
-            column = self._columns[name] = _Column(self._table, self._index, name)
+            column = _Column(self._table, self._index, name)
+            self._columns[name] = column
         # The usual case, without a further call for each cell.
         if column.values is not None and column.start <= offset < column.end:
             return column.values[offset - column.start]
@@ -260,7 +263,8 @@ class _Column:
         self._group = group
         self._name = name
         self._blocks: Iterator[pa.Array] | None = None
-        self.start = self.end = 0
+        self.start = 0
+        self.end = 0
         self._array: Any = None
         self.values: Sequence[object] | None = None  # of the block, if it is small enough to decode as a whole
 
@@ -278,7 +282,8 @@ class _Column:
         """Advance to the block with this row, from the first block again if the row is before the current one."""
         if self._blocks is None or offset < self.start:
             self._blocks = self._table.blocks(self._group, self._name)
-            self.start = self.end = 0
+            self.start = 0
+            self.end = 0
         while offset >= self.end:
             self._array = next(self._blocks, None)
             if self._array is None:

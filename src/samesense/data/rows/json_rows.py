@@ -41,6 +41,7 @@ def json_rows(path: str | Path, lines: Iterable[Line]) -> Iterator[Row]:
     if not text.strip():
         return
     try:
+        # As a whole: a list may be written over any number of lines.
         records = json.loads(text)
     except (ValueError, RecursionError) as error:
         # The first line is an object by itself, so the file has JSON lines.
@@ -67,6 +68,7 @@ def _rows_of(record: dict[str, object]) -> object:
     if len(values) == 1 and isinstance(values[0], list) and all(isinstance(row, dict) for row in values[0]):
         return values[0]
     columns = [value for value in values if isinstance(value, list)]
+    # A single list of numbers or texts may be a cell of one row.
     if len(values) > 1 and len(columns) == len(values) and len({len(column) for column in columns}) == 1:
         return [dict(zip(record, row, strict=True)) for row in zip(*columns, strict=True)]
     return record

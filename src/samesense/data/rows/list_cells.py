@@ -56,6 +56,7 @@ def list_in(cell: object) -> list[Any] | None:
     # Only text with a bracket, or a printed array, Index, Series, deque, set or frozenset, can be a list.
     if not isinstance(cell, str) or cell.lstrip()[:1] not in ("[", "(", "{", "a", "I", "S", "d", "s", "f"):
         return None
+    # What Python prints may be shortened, and a set has no order.
     if _PRINTED.fullmatch(cell):
         raise ListCellError(f"{shown(cell)} is an array or a set as Python prints it, and no list")
     if _COLLECTION.fullmatch(cell) is None and _BEGINS.match(cell) is None:
@@ -92,6 +93,7 @@ def texts_in(cell: object) -> list[object]:
 
 def _is_object(cell: str) -> bool:
     """Return whether a cell is a dictionary written by JSON or Python, such as ``{'text': 'a'}``."""
+    # Nearly no cell looks like this, so that few are parsed.
     if not re.fullmatch(r"\s*\{\s*['\"].*\}\s*", cell, re.DOTALL):
         return False
     try:
@@ -110,6 +112,7 @@ def is_list(cell: object) -> bool:
 
 def _literal(cell: str) -> object:
     """Return the value of a Python literal, ``None`` if it is not one and does not begin like a list."""
+    # A text may stand in brackets; only what begins like a list has to be one.
     begins = _BEGINS.match(cell) is not None
     try:
         _check_tokens(cell)

@@ -200,6 +200,7 @@ def load_rows(source: Source) -> Iterator[Row]:
     folder, split = _folder_and_split(text)
     if folder is not None:
         return dataset_rows(_from_disk(folder, split), text)
+    # Last of all, as the hub is asked over the network.
     match = _HUB_NAME.fullmatch(text)
     if isinstance(source, Path) or _looks_like_path(text):
         raise missing_file(text)

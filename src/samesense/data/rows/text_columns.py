@@ -272,6 +272,7 @@ class _FirstLine:
         words = len(name.split())
         if (not _ends_like_sentence(name) and words <= MOST_WORDS) or self.holds_names:
             return False
+        # If every name is unusual, the line is likely data.
         if words > MOST_WORDS or self._unusual.issuperset(self._names):
             return True
         end = name.strip()[-1:]
@@ -323,6 +324,7 @@ def example_of_three_columns(rows: Sequence[Row]) -> str:
 def _different_texts(rows: Sequence[Row]) -> list[str]:
     """Return the text columns without those of few values, such as classes; all of them if fewer than two remain."""
     texts = find_text_columns(rows)
+    # In so wide a table, to read all columns would take long.
     if len(texts) > MOST_LOOKED_INTO:
         return texts
     distinct = [name for name in texts if len(rows) < 4 or not has_repeated_values(rows, name)]
@@ -334,6 +336,7 @@ def _different_texts(rows: Sequence[Row]) -> list[str]:
 def has_repeated_values(rows: Sequence[Row], column: str) -> bool:
     """Return whether a column's values occur twice or more on average, as classes do and texts do not."""
     values = [str(cells[column]) for _, cells in _sniff(rows) if cells.get(column) not in (None, "")]
+    # Texts may repeat too, but not each of them.
     return 2 * len(set(values)) <= len(values)
 
 

@@ -84,6 +84,7 @@ def read_written(path: str | Path, suffix: str | None = None) -> WrittenTable:
         return WrittenTable(".jsonl", Form(), (), [], False, encoding, mark, line_end, rows)
     lines = _CopyingLines(read_lines(path, carriage_returns=suffix == ".csv"))
     table = open_table(suffix, path, lines)
+    # Rows of empty fields are no data, and are written as they are.
     blank = _blank_rows(table.form)
     top: list[WrittenRow] = []
     if table.before:

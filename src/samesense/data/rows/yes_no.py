@@ -86,6 +86,7 @@ def fold(text: str) -> str:
     >>> fold(" Sí "), fold("ＮＯ"), fold("HAYIR") == fold("hayır")
     ('si', 'no', True)
     """
+    # Twice: case is folded on composed letters, accents are taken off decomposed ones.
     letters = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", text).strip().casefold())
     return unicodedata.normalize("NFC", _ACCENTS.sub("", letters)).replace("ı", "i")
 
@@ -113,6 +114,7 @@ def translate_yes_no(cells: Sequence[object], location: str) -> Sequence[object]
     Raises:
         DataError: if a word has different meanings in two languages, and the column has a yes and a no of both.
     """
+    # Each different cell once, as labels repeat.
     words = {cell: fold(cell) for cell in set(_texts(cells))}
     values = _values(set(words.values()), location)
     if not values:

@@ -56,6 +56,7 @@ def deletion(fraction: float = 0.1, *, seed: int = 0) -> Augment:
         words = variant[0].split()
         if len(words) < 2:
             return None
+        # At least one word changes, and at least one stays.
         count = min(len(words) - 1, max(1, round(fraction * len(words))))
         deleted = set(random_of(seed, variant).permutation(len(words))[:count].tolist())
         return " ".join(word for position, word in enumerate(words) if position not in deleted)
@@ -91,6 +92,7 @@ def synonyms(fraction: float = 0.2, *, seed: int = 0, of: Synonyms | None = None
         # From the end, so that the positions of earlier words stay valid.
         for word in reversed(selected):
             new = replaceable[word][int(random.integers(len(replaceable[word])))]
+            # A synonym of the first word of a sentence begins it.
             if word[0][:1].isupper():
                 new = new[:1].upper() + new[1:]
             text = text[: word.start()] + new + text[word.end() :]
@@ -114,6 +116,7 @@ def wordnet() -> Synonyms:
         ) from error
 
     def look_up(word: str) -> list[str]:
+        # WordNet writes phrases with underscores.
         lemmas = (str(name).replace("_", " ") for sense in net.synsets(word) for name in sense.lemma_names())
         return list(dict.fromkeys(lemma for lemma in lemmas if lemma.casefold() != word))
 
@@ -139,6 +142,7 @@ def augment_positives(data: TupleData, augment: Augment, target: int) -> TupleDa
         new = [text for text in islice(changed, max(0, target - len(existing))) if text is not None]
         positives.append([*existing, *new])
         for text in new if data.classes else ():
+            # A text that already occurs keeps its class.
             classes.setdefault(text, classes[anchor])
     return replace(data, positives=positives, classes=classes if data.classes else None)
 

@@ -109,6 +109,7 @@ class Completion:
         distinct: set[int] = set()
         for text in self._pool:
             distinct.add(key(text))
+            # So many different texts suffice for every anchor, whatever its own are.
             if len(distinct) > most_positives + self.negatives:
                 return
         for row in rows:
@@ -164,6 +165,7 @@ def key_of(false_negative_filter: Guard) -> Callable[[str], int]:
     fold = sort_words if false_negative_filter == "near" else normalize_text
 
     def key(text: str) -> int:
+        # Not hash(), which differs between the processes of a run; 63 bits fit an int64.
         return int.from_bytes(blake2b(fold(text).encode(), digest_size=8).digest()) >> 1
 
     return key

@@ -58,6 +58,7 @@ def _group(anchor: str, rows: list[Statement]) -> Group:
             itself += 1
         else:
             sides[row.side][row.partner] = None
+    # Of a text given both ways, neither side is right.
     contradictory = sides["positive"].keys() & sides["negative"].keys()
     return Group(
         anchor,

@@ -115,6 +115,7 @@ def _generate(
             input_ids=inputs["input_ids"],
             attention_mask=inputs["attention_mask"],
             do_sample=False,
+            # A beam for each variant, so that they are different.
             num_beams=max(BEAMS, count),
             num_return_sequences=count,
             max_new_tokens=longest,
