@@ -43,6 +43,7 @@ def held_share(source: object, name: str) -> float | None:
     if not isinstance(source, str) or source.split()[:1] != ["hold"]:
         return None
     match = _HOLD.fullmatch(source)
+    # A share of 0.0 matches the pattern.
     if match is None or not float(match[1]):
         raise ConfigError(
             f'{name} holds out a share of the training pairs below 1, as in {name} = "hold 0.1" for a tenth; received '
@@ -122,6 +123,7 @@ def _split(train: PairData, fraction: float, seed: int, apart: Apart) -> tuple[P
     try:
         return train.split(fraction, seed, apart=apart)
     except DataError:
+        # Nothing laxer is left to try.
         if apart == "pairs":
             raise
         return None

@@ -162,6 +162,7 @@ def _step(job: Job[Any, Any], model: Any, inputs: TrainingInputs, precision: str
         # One evaluation, at the last step, so that none falls between the steps that are timed.
         "max_steps": last,
         "eval_steps": last,
+        # Without a dev score, `fit` refuses to stop early.
         "early_stopping_patience": None,
         "precision": precision,
         # A trial is no run to be tracked.

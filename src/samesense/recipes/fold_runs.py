@@ -163,4 +163,5 @@ def training_texts(dataset: Any, rows: int) -> list[str]:
             for text in training_texts(objective_dataset, -(-rows // len(dataset)))
         ]
     columns = dataset[np.unique(np.linspace(0, len(dataset) - 1, rows).astype(int)).tolist()]
+    # Columns of labels and row numbers hold no texts.
     return [text for column in columns.values() if column and isinstance(column[0], str) for text in column]

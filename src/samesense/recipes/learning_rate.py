@@ -60,6 +60,7 @@ def _width(model: str) -> int | None:
         path = ""
         if listed.is_file():
             first = read_model_file(listed, Modules).root[0]
+            # By its end, as the module's path differs between versions of sentence-transformers.
             if first.type.endswith("StaticEmbedding"):
                 return 0
             path = first.path

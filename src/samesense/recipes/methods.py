@@ -67,6 +67,7 @@ class Method:
         data, for a method whose settings depend on their kind. ``form`` is a shipped file of what differs for the data
         at hand.
         """
+        # First, as `bind` knows this method alone and cannot say whose setting another is.
         check_known(self, overrides)
         shipped_files = [read_settings(name) for name in (self.name, form) if name]
         config_settings = {} if config == "auto" else read_settings(config)

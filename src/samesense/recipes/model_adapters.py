@@ -50,6 +50,7 @@ class PairEncoder:
 
     def build(self, settings: EncoderSettings) -> CrossEncoder:
         """Return the start model, with a head of one logit."""
+        # The seed is that of a new head, whose weights are drawn here.
         return set_prompt(build_cross(settings.model, seed=settings.seed), settings.prompt)
 
     def describe(self, model: CrossEncoder, settings: EncoderSettings) -> str:

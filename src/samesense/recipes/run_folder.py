@@ -256,6 +256,7 @@ def card_of(output: Path, record: Mapping[str, Any]) -> Card:
         label_use=_label_use(record),
         settings=settings,
         results=trained,
+        # The name under which a start is evaluated ends so.
         start=[row for row in results if row.model.endswith("(before)")],
         versions=record["versions"],
         sections=record.get(SECTIONS, {}),

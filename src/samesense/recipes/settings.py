@@ -200,6 +200,7 @@ def check_known(
 
 def _place(key: str, layers: Sequence[Mapping[str, Any]]) -> str:
     """Return the file that a setting stands in, for the start of a message; nothing if it was given otherwise."""
+    # The last layer with the setting is the one that has won.
     last = next((layer for layer in reversed(layers) if key in layer), None)
     if not isinstance(last, SettingsFile):
         return ""

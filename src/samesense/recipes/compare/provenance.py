@@ -41,6 +41,7 @@ def describe_environment(precision: Precision) -> dict[str, str]:
 
 def command_text() -> str:
     """Return the command line that this process was started by, or that it was called from Python."""
+    # An embedded interpreter may have no arguments, not even a program.
     program, *arguments = sys.argv or [""]
     if Path(program).name in PROGRAMS:
         return shlex.join(["samesense", *arguments])
@@ -60,6 +61,7 @@ def _cpu_name() -> str:
             name, _, value = line.partition(":")
             if name.strip() == "model name":
                 return value.strip()
+    # The first is empty on many systems.
     return platform.processor() or platform.machine()
 
 

@@ -36,6 +36,7 @@ def own_sentences(tasks: Sequence[Task]) -> Sentences:
         return Sentences((), "")
     pairs = data.pairs()
     rows = [index for index, pair in enumerate(pairs) if max(map(len, pair)) <= SHOWN_CHARS]
+    # Too few short pairs: the heatmap cuts the sentences of long ones.
     if len(rows) < PAIRS:
         rows = list(range(len(pairs)))
     chosen = _spread(pairs, sorted(rows, key=lambda index: -data.labels[index]))

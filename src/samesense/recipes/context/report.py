@@ -98,6 +98,7 @@ def evaluate(output: Path, job: Job[Documents, ContextSettings]) -> tuple[Verdic
     comparisons, problems = paired_comparisons(evaluations.evidence, evaluations.results, against=START)
     _write_results(output, evaluations, comparisons)
 
+    # Dev has selected the Surrogate, so that it gives no verdict on it.
     tasks_by_role: list[tuple[Role, Task | None]] = [("test", test), (HELD_OUT, sections)]
     tasks_by_role += [("guard", guard) for guard in guards]
     verdict = _conclude(output, job, evaluations, tasks_by_role)
@@ -133,6 +134,7 @@ def _write_results(output: Path, evaluations: Evaluations, comparisons: Sequence
     table = ""
     if comparisons:
         table = f"{difference_table(comparisons)}\n"
+    # Written even if it is empty, as the report reads it.
     write_text(output / COMPARED, table)
 
 

@@ -216,6 +216,7 @@ def _of_vectors(folder: Path, output: Path, settings: HarvestSettings, check: bo
 
     with sharded_job(output, "harvest", ".parquet") as job:
         job.check("settings", settings.identity())
+        # As in `opened`, the folder may hold another Origin than before.
         vectors.opened.cache_clear()
         origin = vectors.opened(folder, settings.device)
         job.begin(settings=settings.identity(), origin={"corpus": origin.corpus.sha256, "vectors": origin.identity})

@@ -42,6 +42,7 @@ def prepare(model: SentenceTransformer, job: Job[Mixture, MixedSettings]) -> Tra
     texts = {
         component.name: TrainingTexts(model, _length(job, component))
         for component in components
+        # Other collators tokenise, and count what is cut, by themselves.
         if not inputs_by_name[component.name].collator
     }
     collators = {
@@ -96,6 +97,7 @@ def _prepared(model: SentenceTransformer, job: Job[Mixture, MixedSettings], comp
 def _callbacks(inputs_by_name: Mapping[str, TrainingInputs], texts: Iterable[TrainingTexts]) -> list[TrainerCallback]:
     """Return the callbacks of the parts, and one that logs which texts were cut short in any of them."""
     callbacks = [callback for inputs in inputs_by_name.values() for callback in inputs.callbacks]
+    # One callback for all, as a trainer warns of two of one class.
     cut_loggers = [logger for callback in callbacks if isinstance(callback, LogCut) for logger in callback.all_texts]
     return [*(callback for callback in callbacks if not isinstance(callback, LogCut)), LogCut(*cut_loggers, *texts)]
 

@@ -66,6 +66,7 @@ def run(sources: Sequence[str], settings: OriginSettings, output: Path, *, overw
         try:
             corpus = _corpus(stages, sources, prints, settings)
             recorded = maker.make(stages, corpus)
+            # Only once all stages are done: whoever finds this file finds a whole Origin.
             write_json(output / FILE, {"contexts": settings.contexts, "shape": asdict(corpus.shape), **recorded})
             with stage("opening the Origin"):
                 origin = open_origin(output, device=str(device))

@@ -124,6 +124,7 @@ class WordMaker:
             )
 
     def _read_all(self, folder: Path, texts: list[str]) -> list[str]:
+        # The workers read their sentences from this file.
         write_json(folder / TEXTS, {"texts": texts})
         work = replace(self._work, folder=folder.resolve(), expected=self._reader.identity)
         return _read_shards(work, len(texts), self._settings)

@@ -50,6 +50,7 @@ def some_texts(sets: Sets, of_training: Callable[[int], Sequence[str]]) -> list[
     """Return texts to measure the cone on: those of the verdict's set, or else of the training data."""
     first = sets.verdict
     texts = of_training(CONE) if first is None else first.texts()
+    # Two equal texts have a cosine of 1, which says nothing of the cone.
     distinct = list(dict.fromkeys(texts))
     return [distinct[index] for index in np.random.default_rng(0).permutation(len(distinct))[:CONE]]
 

@@ -105,4 +105,5 @@ def _held_out(
     data = concat([pairs for pairs, _ in scored_sets])
     protocol = "; ".join(dict.fromkeys(scored.protocol for _, scored in scored_sets))
     scores = np.concatenate([scored.scores for _, scored in scored_sets])
+    # These pairs were in no fold of a cross-validation.
     return HeldOutScores(data, scores, [-1] * len(data), protocol)

@@ -123,6 +123,7 @@ class Costs:
 
     def learn(self, name: str, start: str, steps: int, training: float, whole: float) -> None:
         """Take what a finished run took; the evaluation of an untrained start is one of no steps."""
+        # The whole is rounded, and may come out below the training.
         self.overhead[start] = max(0.0, whole - training)
         if not steps:
             self.rate[start] = self.dev_texts / max(whole, 1e-3)
@@ -137,6 +138,7 @@ def rungs(count: int) -> int:
     """Return the number of rungs for the entrants of the first; the last rung has one entrant."""
     if count <= 1:
         return 1
+    # Rounded up, as the best third of a rung is.
     return 1 + rungs(-(-count // KEPT))
 
 

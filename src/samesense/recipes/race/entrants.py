@@ -118,6 +118,7 @@ def fits(planned: TrainingPlan, overrides: Mapping[str, Any]) -> bool:
     try:
         _, settings = planned.method.choose(planned.config, overrides, lambda: planned.train)
         planned.method.check(planned.train, settings)
+        # Called only to raise for data of which no example can be made.
         settings.examples(planned.train)
     except SamesenseError:
         return False

@@ -50,6 +50,7 @@ def at_hand() -> list[str]:
 
 def _cached() -> list[str]:
     """Return the sentence-transformers models in the cache of the hub, but for very large ones."""
+    # Without it no model can have come from the hub, and none is in its cache.
     if importlib.util.find_spec("huggingface_hub") is None:
         return []
     # Takes 0.25 s, and only --at-hand looks into the cache.

@@ -103,6 +103,7 @@ class State:
         fix = f"Delete the folder {folder} to start again."
         record = read_object(folder / FILE, StateRecord, fix=fix)
         try:
+            # A field of another version is an unexpected argument.
             state = cls(folder, **record)
         except TypeError as error:
             raise DataError(f"{folder / FILE} is damaged: {error}. {fix}") from error

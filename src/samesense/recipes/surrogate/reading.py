@@ -210,6 +210,7 @@ def _read_shard_table(file: Path, columns: Sequence[str] | None = None) -> pa.Ta
 def _check(table: pa.Table, file: Path) -> None:
     scores = table["score"].to_numpy().astype(np.float64)
     # Negated, so that NaN counts as wrong too.
+    # Runs once at most: the first bad row is enough for the message.
     for row in np.flatnonzero(~(np.abs(scores) <= 1 + ROUNDING))[:1]:
         raise DataError(
             f"{file}, row {row + 1}: a score is a cosine, from -1 to 1; received {scores[row]:g}. Harvest this shard "

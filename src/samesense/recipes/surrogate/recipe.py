@@ -88,6 +88,7 @@ def _by_sentences(model: SentenceTransformer, job: Job[Harvested, SurrogateSetti
         dataset=as_dataset({"sentence": table["text"].to_pylist(), "label": list(range(len(table)))}),
         loss=loss,
         summary=[job.data.summary, "embeddings learn Origin's vectors, by a map that is not kept, and their ranking"],
+        # Targets that are spread are for pairs only, so that scores are compared as they are.
         after_training=lambda: measure_kept(job, (0.0, 1.0)),
     )
 
@@ -113,6 +114,7 @@ def _dataset(train: Harvested, scale: tuple[float, float]) -> Dataset:
 
     datasets = imported("datasets", "train")
     labels = pa.array(targets_of(train.labels(), *scale))
+    # The third column is the score, for which its target is put.
     return datasets.Dataset(datasets.table.InMemoryTable(train.table.set_column(2, "label", labels)))
 
 

@@ -15,6 +15,7 @@ def planned_tests(cells: Sequence[CellResults]) -> dict[str, list[str]]:
     tests: dict[str, list[str]] = {}
     for cell in cells:
         names = tests.setdefault(str(cell.entry["dataset"]), [])
+        # Only the record of a run names its test sets.
         recorded = cell.record.get("rows", {}).get("tests", {})
         names.extend(name for name in recorded if name not in names)
     return tests
@@ -38,6 +39,7 @@ def incomplete_tests(cells: Sequence[CellResults], tuning: Sequence[Tried]) -> s
     tests = planned_tests(cells)
     missing = {str(cell.entry["dataset"]) for cell in cells if cell.status != "finished"}
     planned = {(cell.entry["dataset"], cell.entry["variant"]) for cell in cells}
+    # A variant that is not tuned yet has no cells that could be missing.
     missing |= {trial.dataset for trial in tuning if (trial.dataset, trial.variant) not in planned}
     return {name for dataset in missing for name in tests.get(dataset, [])}
 

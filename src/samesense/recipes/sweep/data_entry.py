@@ -19,6 +19,7 @@ class Table(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _known(cls, given: Any) -> Any:
+        # What is no table is refused by pydantic itself.
         check_known(given if isinstance(given, dict) else (), cls.model_fields)
         return given
 
@@ -34,6 +35,7 @@ class ReadingKeys(Table):
 
     @model_validator(mode="after")
     def _checked(self) -> ReadingKeys:
+        # Called only to raise for a wrong option.
         self.table_options()
         return self
 
@@ -70,6 +72,7 @@ class DataEntry(ReadingKeys):
     @field_validator("dev")
     @classmethod
     def _share(cls, dev: str) -> str:
+        # Called only to raise for a malformed share.
         held_share(dev, "dev")
         return dev
 

@@ -180,6 +180,7 @@ class SweepFile(Table):
         """Return every variant: the cases in order, each with every combination of the grid."""
         dataset_names = tuple(entry.name for entry in self.data)
         all_variants = []
+        # Without cases, an empty one stands for the base.
         for case in self.case or ({},):
             settings = {key: value for key, value in case.items() if key not in ("name", "data", "tune")}
             dataset_choice = case.get("data", dataset_names)

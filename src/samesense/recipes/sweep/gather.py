@@ -150,6 +150,7 @@ def _left(
         # Cells share the pairs of a test set, which are read once.
         if sha256 not in pairs:
             pairs[sha256] = _read_pairs(output / PAIRS / f"{sha256}.jsonl", name)
+    # The cell may have been run for a variant of another name, with the same identity.
     results = [replace(row, model=entry["variant"]) for row in read_results(folder / RESULTS)]
     trained = entry["seed"] is not None
     run = None

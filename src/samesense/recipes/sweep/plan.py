@@ -150,6 +150,7 @@ def _check_distinct(cells: Sequence[Cell]) -> None:
 
 
 def _cell(plan: Plan, entry: DataEntry, variant: Variant, seed: int) -> Cell:
+    # The more special wins: all runs, then the data set, then the variant.
     overrides = {**plan.file.base, **entry.settings, **variant.settings}
     bound = _bind(plan, entry, variant.name, {**overrides, "seed": seed})
     settings = bound.settings
@@ -192,6 +193,7 @@ def _start(plan: Plan, entry: DataEntry, start: Start, variants: Sequence[Varian
     }
     if start.how != "none":
         overrides = {**overrides, "standardize": start.how}
+        # Fitted on the training texts, which then decide the figures too.
         identity = {**identity, "standardize": start.how, "train": splits.train.sha256}
     return Cell(variant=start.name, dataset=entry.name, seed=None, given=overrides, identity=identity, **vars(bound))
 

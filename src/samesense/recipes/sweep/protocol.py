@@ -115,10 +115,12 @@ def _data(cells: Sequence[CellResults], dev_sources: Mapping[str, str]) -> list[
     for cell in cells:
         name = str(cell.entry["dataset"])
         rows = cell.record.get("rows")
+        # A start trains on nothing, so that a trained cell has to tell.
         if rows is None or name in described or cell.run is None:
             continue
         selection = DEV["none"]
         if rows["dev"]:
+            # The kind of `hold 0.1` is its first word.
             kind, _, _ = dev_sources.get(name, "").partition(" ")
             origin = DEV.get(kind, "of a source of their own")
             selection = f"{rows['dev']:,} dev ({origin}; they choose the checkpoint)"

@@ -193,6 +193,7 @@ def _label_use(cells: Sequence[CellResults]) -> list[TitledTable]:
 def _ran(cells: Sequence[CellResults]) -> list[EvaluatedModel]:
     """Return one entry a run that was finished or has failed."""
     return [
+        # A ranking asks for names and seeds alone.
         EvaluatedModel(name=str(cell.entry["variant"]), spec="", protocol="", seed=cell.entry["seed"])
         for cell in cells
         if cell.status in ("finished", "failed")
@@ -290,6 +291,7 @@ def _failures(cells: Sequence[CellResults]) -> list[Failure]:
         for cell in cells
         if cell.status == "failed"
         for task, name in tasks
+        # The tasks are those of all data sets, and a cell has the test sets of one.
         if name in cell.record["rows"]["tests"]
     ]
 

@@ -75,6 +75,7 @@ def run(
     selected = datasets_of(plan, datasets)
     places = Places(jobs)
     with only_writer(output):
+        # Written before the first run, so that a report can name what is missing.
         begin(plan, output)
         _say_gone(plan, selected, output)
         budget = RunBudget(max_runs)

@@ -255,6 +255,7 @@ def _child(job: CellJob, threads: int) -> None:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
         import torch
 
+        # By default, each process would take threads for all cores.
         torch.set_num_threads(threads)
         with counted(apart=True):
             run_cell(job)
