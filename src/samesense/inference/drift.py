@@ -212,6 +212,7 @@ def _threshold(
         if fraction:
             limit = float(np.quantile(scores[1], 1 - fraction, method="higher"))
         else:
+            # The old threshold leaves out all of these pairs, and so must the new one.
             limit = float("inf")
         return Moved(threshold, limit, "share", fraction)
     right = np.asarray(pairs.labels, dtype=np.float64)

@@ -211,6 +211,7 @@ def _grouped(text: str, spans: Sequence[tuple[int, int]]) -> tuple[npt.NDArray[n
     word_indices = []
     for start, end in spans:
         inside = start + len(text[start:end]) - len(text[start:end].lstrip())  # a token may begin with a space
+        # A token before the first word counts to that word.
         word_indices.append(max(0, bisect_right(starts, inside) - 1) if end > start else len(words))
     marks = [(len(text), len(text))] if len(words) in word_indices else []
     return np.array(word_indices, dtype=np.intp), [*words, *marks]

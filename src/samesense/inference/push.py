@@ -48,6 +48,7 @@ def push(
         validate_repo_id(name)
     except HFValidationError as error:
         raise ConfigError(f"A repository is named as owner/name; received {name!r}.") from error
+    # The hub's own rule also allows a name without an owner.
     if "/" not in name:
         raise ConfigError(f"A repository is named as owner/name; received {name!r}.")
     card = (folder / FILE).read_text(encoding="utf-8")
@@ -55,6 +56,7 @@ def push(
     name_on_hub(folder, name)
     try:
         return _upload(folder, name, private, message)
+    # On Ctrl-C too: the card must not name a repository that does not have the model.
     except BaseException:
         write_text(folder / FILE, card)
         raise
@@ -73,6 +75,7 @@ def _upload(folder: Path, name: str, private: bool, message: str) -> str:
                 repo_id=repository.repo_id,
                 folder_path=folder,
                 commit_message=message,
+                # The first pattern is for the folder itself, the second for those in it.
                 ignore_patterns=[HIDDEN, f"*/{HIDDEN}"],
             )
     except (httpx.HTTPError, OSError) as error:  # a missing token or network is an OSError

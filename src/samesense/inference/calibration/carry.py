@@ -65,6 +65,7 @@ def _settings(fitted: Calibration) -> CalibrationSettings:
     return CalibrationSettings(
         shape=fitted.map.kind,
         yes=fitted.yes,
+        # A promised precision or recall is passed on by the two fields below.
         decide=fitted.decide if fitted.decide in ("accuracy", "f1") else "accuracy",
         min_precision=fitted.least if fitted.decide == "precision" else None,
         min_recall=fitted.least if fitted.decide == "recall" else None,

@@ -63,6 +63,7 @@ def fold_numbers(data: PairData, count: int, seed: int) -> tuple[Folds, Apart]:
     Folds have similar sizes and distributions of labels, and do not depend on the order of the rows. Where shared
     sentences connect half of the pairs or more, folds cannot avoid sharing sentences, and only pairs are kept apart.
     """
+    # The stricter way comes first.
     for apart in get_args(Apart):
         groups = group_pairs(data.sentences1, data.sentences2, apart)
         if 2 * np.bincount(groups).max() < len(data) and groups.max() >= count:
@@ -345,6 +346,7 @@ def _decide(data: PairData, scores: Scores, right: Scores, folds: Folds, setting
     pairs = scored_pairs(data, scores, right, folds)
     thresholds: dict[Decide, float] = {target: best_dividing(scores, right, target) for target in TARGETS}
     errors, intervals = decision_quality(scores, right, folds, settings.decide)
+    # In any case: precisions that hold are stored, so that they can be asked for later.
     finder = PromiseFinder(pairs, "precision")
     precisions = {least: promise.threshold for least in PRECISIONS if (promise := finder.find(least)) is not None}
     if settings.promise is None:

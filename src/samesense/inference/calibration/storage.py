@@ -117,6 +117,7 @@ def _commit(name: str) -> str:
     folder = local_folder(name)
     if folder is None:
         raise ModelError(f"The model {name!r} is not on this machine yet. Open it once, then calibrate it.")
+    # In the cache of the hub a snapshot's folder is named by its commit.
     return folder.name
 
 

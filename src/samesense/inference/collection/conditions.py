@@ -155,6 +155,7 @@ def _checked(whole: Condition, text: str) -> Condition:
     """Return a condition that SQLite can compile; ConfigError for one that is too long or nested too deeply."""
     try:
         with closing(sqlite3.connect(":memory:")) as parser:
+            # Empty tables with the columns that a condition uses are enough to compile it.
             parser.execute("CREATE TABLE field (id, name, type, value)")
             parser.execute("CREATE TABLE text (id)")
             inner = f"SELECT id FROM text WHERE {whole.sql}"
@@ -235,10 +236,12 @@ def _meant(value: str) -> list[tuple[str, Any]]:
     In quotes it is a text; otherwise a text, or the number, true, false or null that it spells.
     """
     if value.startswith("'"):
+        # A quote within a text is doubled, as in SQL.
         return _stored(value[1:-1].replace("''", "'"))
     if _BEYOND.fullmatch(value):
         raise ConfigError(f"A condition compares with finite numbers; received {value[:60]}.")
     if _DECIMAL.fullmatch(value):
+        # Cells of CSV files are texts, so that both are looked for.
         return [("text", value), *_stored(float(value))]
     try:
         return [("text", value), *_stored(_read_json(value))]
@@ -261,6 +264,7 @@ def _real(value: int | float) -> float:
     try:
         if math.isfinite(value):
             return float(value)
+    # isfinite fails for a whole number that is beyond a float.
     except OverflowError:
         pass
     raise ConfigError(f"A condition compares with finite numbers; received {excerpt(value, 60)}.")
@@ -271,6 +275,7 @@ def _stored(value: Any) -> list[tuple[str, Any]]:
 
     1 and 1.0 are equal, 1 and "1" are not.
     """
+    # bool before int, of which it is a kind.
     if value is None or isinstance(value, bool):
         # The table has '' for null, as its primary key admits no NULL.
         return [(json.dumps(value), "" if value is None else int(value))]

@@ -181,6 +181,7 @@ def build_from_documents(
         documents = found_documents(sources)
     size, overlap = sizes_for(embedder, chunk_size, chunk_overlap)
     origin = DocumentSources(list(sources), str(Path.cwd()), size, overlap)
+    # It is filled while the entries are read.
     report = ReadingReport()
     entries = _entries(documents.files, embedder, origin, report, strict=strict)
     collection = Collection.build(

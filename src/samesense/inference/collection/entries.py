@@ -20,6 +20,7 @@ from samesense.inference.collection.conditions import check_depth, json_text
 
 logger = logging.getLogger(__name__)
 
+# One below SQLite's largest integer, so that the next id is one too.
 LARGEST_ID = 2**63 - 2
 
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,18}")

@@ -165,6 +165,7 @@ class Reader:
         scores = best.scores
         same, positions = self._same(text, top, chosen)
         if len(same):
+            # A same text that the search has found would otherwise come twice.
             different = ~np.isin(ids, same)
             same_scores = row_cosines(query[None], self.vectors[positions])
             ids = np.concatenate([same, ids[different]])

@@ -210,6 +210,7 @@ def connect(folder: Path, *, write: bool = False) -> sqlite3.Connection:
         mode = "ro&immutable=1"
         if (folder / f"{DATABASE}-wal").exists():
             mode = "ro"
+    # as_uri encodes signs such as ? and #, which would end the path.
     where = f"{path.absolute().as_uri()}?mode={mode}"
     # No implicit transactions: they begin and end by the statements here.
     return sqlite3.connect(where, uri=True, timeout=WAIT, isolation_level=None, check_same_thread=False)
@@ -247,6 +248,7 @@ def read_about(folder: Path, db: sqlite3.Connection, *, built: bool = True) -> A
         raise DataError(f"{folder / DATABASE} is of another version: {error}. Rebuild the collection.") from error
     if not about.is_sound():
         raise DataError(f"{folder / DATABASE} is damaged: {about}. Rebuild the collection.")
+    # A database from elsewhere must not lead to files of other programs.
     for name in filter(None, (about.vectors, about.graph)):
         if not about.is_ours(name) or (folder / name).is_symlink():
             raise DataError(f"{folder} is damaged: it names {name!r}, which is a link or no file of a collection.")
@@ -284,6 +286,7 @@ def shrink(folder: Path) -> None:
     """Free the space of deleted rows in the database."""
     with closing(connect(folder, write=True)) as db:
         db.execute("VACUUM")
+        # In this mode VACUUM writes the whole database into the log.
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 

@@ -58,6 +58,7 @@ def writing(folder: Path, *, built: bool = True) -> Iterator[Writer]:
                     writer.finish()
                     db.execute("COMMIT")
         finally:
+            # An error in tidying must not hide the one that ended the change.
             with contextlib.suppress(sqlite3.Error, OSError):
                 writer.tidy()
 

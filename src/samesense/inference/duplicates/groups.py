@@ -57,6 +57,7 @@ def represented(vectors: Embeddings, links: Links, threshold: float, order: Indi
         else:
             kept_by[row] = row
             scores[row] = 1.0
+            # Links of this row may have been left out, so that kept rows are compared again.
             if links.beyond[row] >= threshold:
                 kept_by[row], scores[row] = crowd.closest(row)
     return Kept(kept_by, scores)
@@ -134,6 +135,7 @@ def linked(vectors: Embeddings, links: Links, threshold: float, order: Indices, 
     kept_by = order[best[labels]]
     scores = np.ones(len(kept_by))
     removed = np.flatnonzero(kept_by != np.arange(len(kept_by)))
+    # A row need not be linked to the one that is kept, so that their cosine is computed here.
     scores[removed] = cosines_of(vectors, removed, kept_by[removed])
     return Kept(kept_by, scores)
 

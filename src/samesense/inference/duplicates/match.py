@@ -205,6 +205,7 @@ def _same_texts(first: Distinct, second: Distinct) -> Indices:
 def _alike(links: Links, threshold: float, unlike: Unlike, split: int) -> tuple[Links, Indices]:
     """Return the links at the threshold whose texts do not differ, and the first texts of those that do."""
     close = np.flatnonzero(links.scores >= threshold)
+    # The second list stands behind the first one.
     apart = unlike(links.first[close], split + links.second[close])
     retained = close[~apart]
     alike = replace(links, first=links.first[retained], second=links.second[retained], scores=links.scores[retained])
@@ -214,6 +215,7 @@ def _alike(links: Links, threshold: float, unlike: Unlike, split: int) -> tuple[
 def _with_same(links: Links, same: Indices) -> Links:
     """Return the links with a link of each text to the same text in the second list, whose cosine is 1."""
     shared = np.flatnonzero(same >= 0)
+    # Links to the same text are replaced by ones with a cosine of exactly 1.
     differs = same[links.first] != links.second
     return replace(
         links,
@@ -246,6 +248,7 @@ def _approximate(vectors: Embeddings, split: int, floor: float, count: int) -> L
             matches.append((block.first[close], block.second[close], scores[close]))
     first, second, scores = (np.concatenate(block) for block in zip(*matches, strict=True))
     order = np.lexsort((second, -scores, first))
+    # The second term is where the row of each link begins.
     rank = np.arange(len(order)) - np.searchsorted(first[order], first[order])
     best = order[rank < count]
     beyond = np.full(len(vectors), -np.inf)

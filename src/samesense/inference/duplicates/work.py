@@ -147,6 +147,7 @@ def _finished(folder: Path, expected: dict[str, str], rows: int) -> Work | None:
     try:
         work = Work(folder, _read_about(folder, expected, rows))
     except DataError as error:
+        # Beside files of others nothing is deleted.
         if any(not _is_ours(path.name) for path in folder.iterdir()):
             raise
         logger.warning(f"{folder}: the vectors there are damaged, and are made again. {error}")

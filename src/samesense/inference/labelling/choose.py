@@ -33,6 +33,7 @@ def near_pairs(texts: Sequence[str], encode: Encode, count: int, rng: np.random.
     vectors = unit_rows(encode(texts))
     # Twice as many as needed, because two texts may be neighbours of each other.
     sample = rng.permutation(len(texts))[: 1 + 2 * count // NEAR]
+    # One more than wanted, as a text finds itself.
     best = [Best(NEAR + 1) for _ in sample]
     nearest(vectors[sample], lambda: [(np.arange(len(texts)), vectors)], best, NEAR + 1)
     index_pairs = dict.fromkeys(
@@ -115,6 +116,7 @@ def in_bands(scores: Scores, order: Indices, rng: np.random.Generator) -> Indice
     turn = np.empty(len(scores), dtype=np.int64)
     for number in range(BANDS):
         turn[band == number] = np.arange(np.count_nonzero(band == number))
+    # Ranges take their turn in random order, so that a beginning of any length favours none.
     indices: Indices = order[np.lexsort((rng.permutation(BANDS)[band], turn))]
     return indices
 

@@ -106,6 +106,7 @@ class Labels:
         """Read the existing labels, and drop a last line that was cut off."""
         content = self.path.read_bytes()
         start = content.rfind(b"\n") + 1
+        # What was cut off may end within a character.
         *lines, last = content.decode("utf-8", "replace").split("\n")
         if not self._json_lines and (not lines or lines[0].rstrip("\r") != HEADER.rstrip("\n")):
             raise self._not_ours()
@@ -114,6 +115,7 @@ class Labels:
             lines.append(last)
         header_lines = 0 if self._json_lines else 1
         for number, line in enumerate(lines[header_lines:], header_lines + 1):
+            # Some editors end lines with \r\n.
             self._pairs.add(self._pair_of(line.rstrip("\r"), number))
         if last and cut_off:
             logger.warning(f"{self.path}: the last label was cut off and is dropped: {last!r}")

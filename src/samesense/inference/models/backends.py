@@ -189,6 +189,7 @@ def _files(folder: Path) -> list[tuple[str, int, int]]:
 
 
 def _processor() -> str:
+    # Under Linux platform.processor() says little or nothing.
     with contextlib.suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
             if line.startswith("model name"):

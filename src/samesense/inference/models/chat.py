@@ -95,6 +95,7 @@ class Chat:
         self.tokens = (0, 0)
         self._url = os.environ.get(URL_VARIABLE, "").rstrip("/") or URL
         self._key = os.environ.get(KEY_VARIABLE, "").strip()
+        # The likeliest answer, so that labels can be repeated as far as the endpoint allows.
         self._extra: dict[str, Any] = {"temperature": 0}
         self._lock = threading.Lock()
         self._stopped = threading.Event()
@@ -208,6 +209,7 @@ class Chat:
                 return json.load(reply)
         except urllib.error.HTTPError as error:
             raise _refusal(error) from error
+        # A reply that is no JSON is no answer either.
         except (OSError, http.client.HTTPException, ValueError) as error:
             reason = getattr(error, "reason", error)
             raise _AskAgainError(f"{type(error).__name__}: {str(reason)[:200]}") from error
@@ -244,6 +246,7 @@ def read_answer(answer: str, scale: ScaleName) -> float | None:
     reply = answer.rpartition("</think>")[2].strip().rstrip(".!").casefold()
     if scale == "yes-no":
         return {"yes": 1.0, "no": 0.0}.get(reply)
+    # The whole reply: a number within a sentence may be about something else.
     match = re.fullmatch(r"([0-5](?:\.\d+)?)(?: ?/ ?5)?", reply)
     if match and float(match[1]) <= 5:
         return float(match[1])

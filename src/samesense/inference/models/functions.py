@@ -244,4 +244,5 @@ def _content(place: Path) -> str:
     if place.suffix == ".npy":
         paths.append(place.with_suffix(".txt"))
     files = [path for path in paths if path.is_file()]
+    # With names and sizes, so that it counts where one file ends and the next begins.
     return content_hash(piece for path in files for piece in (f"{path.name} {path.stat().st_size} ".encode(), path))

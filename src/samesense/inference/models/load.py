@@ -136,9 +136,11 @@ def load(  # noqa: PLR0913 - the options of every kind of model
 
     full_name = f"{model}{dim_map}"
     base, maps = split_maps(full_name)
+    # Known before the model is opened, as its attention sink is then left out.
     whitened = any(map_name == "whiten" for map_name, _ in parse_maps(maps))
     with stage(f"loading {base}"):
         loaded = _open(base, replace(options, whitened=whitened))
+    # Before the maps, so that what they map is cached.
     if cache:
         loaded.remember(_cache_folder(cache, kind=split_kind(base)[0]))
     loaded = apply_maps(loaded, maps, fit_texts, cache=bool(cache))

@@ -158,6 +158,7 @@ class Model:
             reopened = self.reopen()
             self._encoder = reopened._encoder
             self._pair_score = reopened._pair_score
+        # Caches hold the encoder, which is another object by now.
         if remembers:
             self.remember(self._cache_folder)
 
@@ -259,6 +260,7 @@ class Model:
             )[0]
             return single
         listed_texts = listed(texts, "Texts")
+        # A model that reads all texts alike then has one cache for all tasks.
         if not self.tells_tasks_apart:
             task = None
         with requested_progress(show_progress_bar):
@@ -430,4 +432,5 @@ def checked_pairs(pairs: Iterable[Any]) -> list[Pair]:
             raise DataError(
                 f"Pairs are of two texts each, (text, text); received {str(pair)[:60]!r} at place {index}: {problem}."
             )
+    # Texts of an array are strings of numpy's own kind.
     return [(str(first), str(second)) for first, second in items]

@@ -138,6 +138,7 @@ class _Graph(nn.Module):
         super().__init__()
         first, *later_modules = list(model)
         self.steps = nn.ModuleList(
+            # sentence-transformers feeds a static model one bag of ids, which has no axis for the batch.
             [_StaticMean(first) if isinstance(first, StaticEmbedding) else first, *later_modules]
         )
         self.names = names

@@ -70,6 +70,7 @@ class TokenEncoder(ABC):
         if task is None:
             return self.description.prompt
         task_prompts = (self._prompts.get(name) for name in PROMPTS[task])
+        # An empty prompt of a task gives way to the default one, as it does with torch.
         return next(filter(None, task_prompts), self.description.prompt)
 
     @cached_property
@@ -139,6 +140,7 @@ class TokenEncoder(ABC):
                 unread.cut.add(text)
             strange = 0 if unknown is None else ids.count(unknown)
             recognised = len(ids) - strange - added
+            # As with torch: up to two known tokens may be mere spaces.
             if recognised <= 0 or (strange and recognised <= 2):
                 suspects.append(text)
         if not suspects:

@@ -72,6 +72,7 @@ def open_plain(
         raise NotPlainError(f"its tokenizer cannot be read: {error}") from error
     if not np.isfinite(trial).all():
         raise NotPlainError("its vector of a short text is not finite")
+    # Absolute, as another process may run in another folder.
     encoder.reopen = partial(open_plain, folder.absolute(), open_torch, pooling=pooling, threads=threads)
     return encoder
 
@@ -95,6 +96,7 @@ def _open(
     width = facts.pop("width")
     maps, dim = _maps(behind, width)
     prompts = settings["prompts"]
+    # NumPy pools every token, those of the prompt too.
     if facts.pop("leaves_prompt_out") and any(prompts.values()):
         raise NotPlainError("it leaves its prompt out of the pooling")
     truncate_dim = settings["truncate_dim"]
@@ -102,6 +104,7 @@ def _open(
         samesense=version("samesense"),
         dim=dim if truncate_dim is None else min(truncate_dim, dim),
         prompt=prompts[settings["default"]] if settings["default"] is not None else "",
+        # Each text is computed alone, so that nothing is ever padded.
         padding_side="right",
         pad_token=0,
         inputs=["input_ids"],
@@ -202,6 +205,7 @@ def _longest(folder: Path, config: dict[str, Any], settings: dict[str, Any]) -> 
         module_settings = read_settings(path)
         longest = module_settings.pop("max_seq_length", None)
         for key, value in module_settings.items():
+            # Other settings are accepted where they are empty.
             if value is not None and value != _OF_TRANSFORMER.get(key, {}):
                 raise NotPlainError(f"{path.name} has {key}")
     if longest is not None:

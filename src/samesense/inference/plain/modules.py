@@ -90,6 +90,7 @@ class Pooling:
         tokens = states[-1]
         if self._layers is not None:
             chosen = np.stack(states[self._start :])
+            # Divided by the sum of the weights, as in sentence-transformers.
             tokens = np.tensordot(self._layers, chosen, axes=1) / self._layers.sum()
         return np.concatenate([POOLS[mode](tokens) for mode in self.modes])
 
@@ -125,6 +126,7 @@ def read_layers(folder: Path, config: dict[str, Any], depth: int) -> tuple[Array
     """Return the layer weights in a folder, and the first layer; NotPlainError if they do not fit the model."""
     _check_keys(config, {"embedding_dimension", "word_embedding_dimension", "num_hidden_layers", "layer_start"})
     weights = Weights(folder / FILE)
+    # Like the 12 below, the default of sentence-transformers.
     start = config.get("layer_start", 4)
     if weights.shapes != {"layer_weights": (depth + 1 - start,)} or config.get("num_hidden_layers", 12) != depth:
         raise NotPlainError("its weights of layers are not those of its layers")
@@ -148,6 +150,7 @@ def read_map(kind: str, folder: Path, config: dict[str, Any], width: int) -> tup
 
 
 def _unit(vector: Array) -> Array:
+    # The least length is that of torch.nn.functional.normalize.
     scaled: Array = vector / np.maximum(np.linalg.norm(vector), np.float32(1e-12))
     return scaled
 
@@ -158,12 +161,14 @@ def _norm(folder: Path, width: int) -> Map:
         raise NotPlainError("its norm is of another width")
     weight = weights["norm.weight"]
     bias = weights["norm.bias"]
+    # 1e-5 is torch's default, which sentence-transformers keeps.
     return lambda vector: layer_norm(vector, weight, bias, 1e-5)
 
 
 def _dense(folder: Path, config: dict[str, Any], width: int) -> tuple[Map, int]:
     _check_keys(config, {"in_features", "out_features", "bias", "activation_function", *_NAMES})
     _check_names(config)
+    # Tanh is the default of sentence-transformers.
     activation = OF_TORCH.get(config.get("activation_function", "torch.nn.modules.activation.Tanh"))
     if activation is None:
         raise NotPlainError(f"its activation is {config['activation_function']}")

@@ -69,12 +69,14 @@ class Transformer:
             raise NotPlainError("its heads do not divide its width")
         self._epsilon = 1e-12
         if kind.epsilon is not None:
+            # 1e-12 is the default of BERT's configuration in transformers.
             self._epsilon = float(config.get(kind.epsilon, 1e-12))
         self._activation = OF_TRANSFORMERS[config.get(kind.activation, "gelu")]
         self._names = _Names(weights, kind.prefix)
         shapes = self._shapes(inner)
         self._names.check(shapes)
         self.rows = self._names.shape("embeddings.word_embeddings.weight")[0]
+        # Rows before the first position belong to none.
         self.positions = self._names.shape("embeddings.position_embeddings.weight")[0] - self._first_position
         # Embeddings are looked up, and cost no multiplications.
         inner_names = [name for name in shapes if "embeddings" not in name]
@@ -142,6 +144,7 @@ class Transformer:
             rows = rows + self._types[0]
         if self.kind.counts_from_padding:  # a padding token within a text does not advance the position
             real = ids != PADDING
+            # As in transformers: padding itself has the position PADDING.
             positions = np.cumsum(real) * real + PADDING
         else:
             positions = np.arange(len(ids))
@@ -185,6 +188,7 @@ def _distance_buckets(tokens: int, buckets: int) -> Ids:
     half = buckets // 2
     exact = half // 2
     size = np.abs(distance)
+    # In float32, as in torch, since rounding decides the bucket at an edge.
     ratio = np.log(np.maximum(size, 1).astype(np.float32) / exact) / log(FURTHEST / exact)
     ranges = np.minimum(exact + (ratio * (half - exact)).astype(np.int64), half - 1)
     buckets_of_pairs: Ids = (distance < 0) * half + np.where(size < exact, size, ranges)
@@ -244,6 +248,7 @@ def _kind(config: dict[str, Any]) -> Kind:
             raise NotPlainError(f"it has {key}")
     if config.get(kind.activation, "gelu") not in OF_TRANSFORMERS:
         raise NotPlainError(f"its activation is {config.get(kind.activation)}")
+    # MPNet, which has no types, takes 1 for the padding token whatever its configuration says.
     if kind.counts_from_padding and kind.types and config.get("pad_token_id", PADDING) != PADDING:
         raise NotPlainError("its padding token is another one")
     if config.get("relative_attention_num_buckets", 32) != 32:

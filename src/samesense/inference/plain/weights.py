@@ -36,9 +36,11 @@ class Weights:
         if path.stat().st_size:  # an empty file cannot be mapped
             self._bytes = np.memmap(path, dtype=np.uint8, mode="r")
         size = 0
+        # The first eight bytes say how long the header is.
         if len(self._bytes) > 8:
             size = int(self._bytes[:8].view("<u8")[0])
         self._start = 8 + size
+        # The shortest header is {}, of two bytes.
         if not 2 <= size <= min(LONGEST_HEADER, len(self._bytes) - 8):
             raise NotPlainError(f"{path.name} is damaged")
         try:
@@ -47,6 +49,7 @@ class Weights:
                 name: entry for name, entry in header.items() if name != "__metadata__"
             }
             self.shapes = {name: tuple(entry["shape"]) for name, entry in self._entries.items()}
+            # All are checked now, so that damage shows before anything is computed.
             for name, entry in self._entries.items():
                 if entry["dtype"] in _DTYPES:
                     self._stored(name)

@@ -145,10 +145,12 @@ class ScoreColumns:
         return columns
 
     def _of_scores(self, scores: Scores) -> list[list[float | bool]]:
+        # In float64, since a rounded float32 would be written with more digits again.
         columns: list[list[float | bool]] = [np.round(scores.astype(np.float64), 6).tolist()]
         if self.calibration is not None:
             columns.append(np.round(self.calibration.apply(scores), 6).tolist())
         if self.threshold is not None:
+            # By the scores themselves, as a rounded one may cross the threshold.
             columns.append((scores >= self.threshold).tolist())
         return columns
 
@@ -164,6 +166,7 @@ def score_columns(model: Model, threshold: Threshold | None, min_precision: floa
     ModelError or ConfigError if a calibration is needed and there is none, or it lacks the threshold.
     """
     needed = threshold == "calibrated" or min_precision is not None
+    # A file that the user has named must be there; that of the folder may be absent.
     calibration = _calibration(model, needed=needed or (model.home is not None and model.home[1] is not None))
     if min_precision is not None:
         return ScoreColumns(prefix, calibration, model.calibration.at_precision(min_precision))

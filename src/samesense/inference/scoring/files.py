@@ -119,6 +119,7 @@ class Survey:
             return
         self.names += [name for name in row.cells if name not in self._names]
         self._names.update(self.names[len(self._names) :])
+        # Blank rows before a filled one were not at the end after all.
         self.without += self.blank
         self.rows += len(self.blank) + 1
         self.blank.clear()
@@ -212,6 +213,7 @@ class _SameCounter:
     def counting(self, rows: ScoredRows) -> ScoredRows:
         """Yield the rows unchanged, and count them."""
         for row, cells in rows:
+            # The cell is None in a row without two texts.
             self.count += cells.get(self._name) is True
             yield row, cells
 
@@ -253,6 +255,7 @@ def score_in_memory(source: ScoredSource, survey: Survey, columns: ScoreColumns,
     values: Values = {name: [] for name in columns.names}
     rows: list[Mapping[str, Any]] = []
     for row, cells in scored_rows(source, survey, columns, model):
+        # with_columns takes the rows of a table in memory from the table itself.
         if not in_memory(source.source) and row.cells is not None:
             rows.append({**row.cells, **cells})
         for name, cell in cells.items():

@@ -16,6 +16,7 @@ def with_columns(source: Any, values: Values) -> Any:
     tuples. Other objects with the Arrow interface become Arrow tables; for anything else the result is an Arrow table
     of the new columns only.
     """
+    # By the name of the module, so that no library is imported that the table is not of.
     kind = type(source).__module__.partition(".")[0]
     if kind == "pandas":
         return _of_pandas(source, values)
@@ -36,6 +37,7 @@ def with_columns(source: Any, values: Values) -> Any:
 def _of_pandas(source: Any, values: Values) -> Any:
     """Return a data frame with the same index; the boolean column is nullable if a row has no value."""
     pandas = import_module("pandas")
+    # With a stated type, as a column of None alone would hold objects.
     columns = {name: pandas.Series(cells, index=source.index, dtype=_dtype(cells)) for name, cells in values.items()}
     frame = source.copy()
     for name, column in columns.items():

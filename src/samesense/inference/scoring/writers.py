@@ -45,6 +45,7 @@ def number_text(value: float, decimal: DecimalMark) -> str:
     >>> number_text(0.00001, "comma"), number_text(-0.0, "point")
     ('0,00001', '0.0')
     """
+    # Adding 0.0 makes a plain zero of -0.0.
     text = f"{value + 0.0:.6f}".rstrip("0")
     if text.endswith("."):
         text = f"{text}0"
@@ -103,6 +104,7 @@ class TextWriter:
         for row in top:
             yield row.text + row.end
         if header is not None:
+            # A header that is all of its file may have no line end.
             yield self._header(header) + (header.end or self._table.line_end)
         for row, cells in rows:
             yield self._line(row, cells) + row.end
@@ -110,6 +112,7 @@ class TextWriter:
     def _header(self, row: WrittenRow) -> str:
         text = text_without_empty_end(row, self._table.form)
         quoted = self._table.form.rules == "csv" and text[:1] == text[-1:] == '"'
+        # Names are quoted where the table's own are, which keeps its style.
         names = [f'"{name}"' if quoted else self._field(name) for name in self._names]
         return self._delimiter.join([text, *names])
 

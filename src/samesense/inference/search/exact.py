@@ -28,7 +28,9 @@ def unit_rows(vectors: npt.NDArray[Any], first: int = 0) -> Embeddings:
     ``first`` is the index of the first row, for messages.
     """
     wide = np.asarray(vectors, dtype=np.float64)
+    # `initial` is for vectors without dimensions, which have no maximum.
     largest = np.abs(wide).max(axis=1, initial=0.0)
+    # The largest magnitude is NaN or infinite where any number of the row is.
     broken = ~(np.isfinite(largest) & (largest > 0))
     if broken.any():
         row = first + int(np.argmax(broken))
@@ -88,9 +90,11 @@ def nearest(queries: Embeddings, blocks: Callable[[], Iterable[Block]], best: li
         for ids, vectors in blocks():
             rows = vectors if vectors.dtype == np.float32 else unit_rows(vectors)
             scores = query_block @ rows.T
+            # Most blocks hold nothing for most queries, which their highest score shows at once.
             hopeful = scores.max(axis=1) >= [closest.floor - slack for closest in best[start : start + BLOCK_QUERIES]]
             for row in np.flatnonzero(hopeful):
                 closest = best[start + row]
+                # What is below the best `count` of this block alone cannot be among the best of all.
                 for hits in _possible(scores[row], max(closest.floor, _least(scores[row], count)) - slack):
                     closest.offer(ids[hits], row_cosines(query_block[row : row + 1], vectors[hits]))
 

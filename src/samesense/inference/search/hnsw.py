@@ -69,6 +69,7 @@ class Graph:
 
         index = Index(
             ndim=dim,
+            # The inner product of unit rows is their cosine, and takes less time.
             metric="ip",
             dtype="f16" if half else "f32",
             connectivity=CONNECTIVITY,
@@ -108,6 +109,7 @@ class Graph:
         # For one query usearch returns its matches without the axis of queries.
         if queries.shape[0] == 1:
             return [np.asarray(matches.keys, dtype=np.intp).reshape(-1)]
+        # usearch pads the rows of queries with fewer matches.
         return [
             np.asarray(keys[:length], dtype=np.intp)
             for keys, length in zip(matches.keys, matches.counts.tolist(), strict=True)
@@ -148,7 +150,9 @@ def measure_recall(
         neighbour_rows = near_rows[near_rows != row]
         scores = np.zeros(0)
         if len(neighbour_rows):
+            # Where the graph has missed the row itself, there is one row too many.
             scores = np.sort(row_cosines(query[None], rows(neighbour_rows)))[::-1][:10]
+        # With ties, more rows than the true ones may reach the last score.
         hits += min(len(true), int((scores >= true[-1]).sum()))
         total += len(true)
     return hits / total

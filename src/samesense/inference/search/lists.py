@@ -77,6 +77,7 @@ def make_lists(queries: Embeddings, targets: Embeddings, floor: float, most: int
     centres = _centres(targets, count)
     probes = _closest(queries, centres, min(PROBES[-1], count))
     if same:
+        # A copy, as a view would keep all probes in memory.
         homes = probes[:, 0].copy()
     else:
         homes = _closest(targets, centres, 1)[:, 0]
@@ -118,6 +119,7 @@ def near_in_lists(lists: Lists, floor: float) -> Iterator[Near]:
     slack = margin(lists.targets.shape[1])
     with progress_bar("neighbours", "list", len(ends) - 1, leave=False) as bar:
         for number in range(len(ends) - 1):
+            # Places in the flat array of probes; divided by the probes of a query they are queries.
             probing = np.sort(by_list[stops[number] : stops[number + 1]] // lists.probes.shape[1])
             members = of_list[ends[number] : ends[number + 1]]
             for rows in _row_blocks(members):
@@ -152,6 +154,7 @@ def _row_blocks(rows: Indices) -> Iterator[Indices]:
 def _centres(vectors: Embeddings, count: int) -> Embeddings:
     """Return the centres of lists ``(count, dim)``, by spherical k-means on a sample."""
     random = np.random.default_rng(0)
+    # Sorted, so that rows of a mapped file are read in order.
     rows = np.sort(random.choice(len(vectors), size=min(len(vectors), count * ROWS_A_LIST), replace=False))
     sample = vectors[rows]
     centres = sample[np.sort(random.choice(len(sample), size=count, replace=False))]

@@ -43,6 +43,7 @@ def in_order(
     order = np.lexsort((rows, -scores))
     if len(order) < 2:
         return order
+    # False sorts before True, and so puts the same texts first.
     first = ~same if same is not None else np.zeros(len(rows), dtype=bool)
     group = groups(scores[order])
     order = order[np.lexsort((rows[order], first[order], group))]
@@ -79,6 +80,7 @@ def _move_same_up(
             target -= 1
         indices.remove(index)
         indices.insert(target, index)
+        # The next one stays behind a text that was moved up.
         start = target + 1
     return np.array(indices, dtype=np.intp)
 

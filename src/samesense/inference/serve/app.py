@@ -55,6 +55,7 @@ def build_app(
         yield
         await services.stop()
 
+    # The middleware removes final slashes, so that there is nothing to redirect.
     app = FastAPI(title="samesense", lifespan=lifespan, docs_url=None, redoc_url=None, redirect_slashes=False)
     app.add_middleware(RequestMiddleware, traffic=services, keys=keys, hosts=hosts)
     add_exception_handlers(app)
@@ -92,6 +93,7 @@ def _add_information(app: FastAPI, services: Services, *, with_labels: bool) -> 
     async def models() -> dict[str, Any]:
         return {"object": "list", "data": [_model(service) for service in services.all]}
 
+    # Names of models on the hub hold a slash.
     @app.get("/v1/models/{name:path}")
     async def model(name: str) -> dict[str, Any]:
         return _model(services.find(name))
@@ -178,6 +180,7 @@ def _add_pairs(app: FastAPI, services: Services) -> None:
         limits.check_words(sum(len(word_spans(text)) for text in texts), "text1")
 
         async def work() -> Answer:
+            # Of a long text this makes thousands of texts, which would block the event loop.
             pairs = await asyncio.to_thread(occluded, texts)
             scores, tokens = await service.similarities(pairs, "text1")
             return lambda: explained(scores, texts) | signed(service, tokens)

@@ -44,6 +44,7 @@ class _Job(Generic[Item]):
 
     def add_rows(self, rows: list[Rows]) -> None:
         self.rows += rows
+        # The future is done already where the caller has gone.
         if len(self.rows) == len(self.items) and not self.answer.done():
             self.answer.set_result(self.rows)
 
@@ -94,6 +95,7 @@ class Batcher(Generic[Item]):
         """Stop the worker task; requests in the queue are not answered."""
         if self._worker is not None:
             self._worker.cancel()
+            # This waits for the end of the cancelled task without raising its CancelledError.
             await asyncio.gather(self._worker, return_exceptions=True)
 
     @property
@@ -151,6 +153,7 @@ class Batcher(Generic[Item]):
         room = self._batch_tokens
         turns = len(self._waiting)
         quota = self._batch_tokens // max(SHARE, turns)
+        # A request that is alone takes turn after turn until the batch is full.
         alone = turns == 1
         while self._waiting and room > 0 and (turns > 0 or alone):
             job = self._waiting.popleft()
@@ -179,6 +182,7 @@ class Batcher(Generic[Item]):
                 size = job.sizes[job.taken]
             if chosen and size > room:
                 return 0  # the batch is full; an item larger than a batch is taken only into an empty one
+            # One item a turn is taken in any case, however large it is.
             if spent and spent + size > quota:
                 return room
             room -= size
@@ -210,6 +214,7 @@ class Batcher(Generic[Item]):
             job.add_rows([row_of[item] for item in job.items[first:end]])
         seconds = time.perf_counter() - started
         tokens = sum(sizes.values())
+        # The first batch has nothing to be averaged with.
         weight = REMEMBERED if self._speed else 1.0
         self._speed += weight * (tokens / max(seconds, 1e-9) - self._speed)
         self._meter(len(sizes), tokens, seconds)

@@ -44,6 +44,7 @@ class BoundedConnection(h11.Connection):
     def next_event(self) -> Any:
         """Return the next event, as h11 does; RemoteProtocolError for a body in tiny chunks."""
         event = super().next_event()
+        # One connection may bring several requests, each with a body of its own.
         if isinstance(event, h11.Request):
             self._pieces = self._size = 0
         elif isinstance(event, h11.Data):
@@ -59,6 +60,7 @@ class BoundedProtocol(H11Protocol):
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
+        # After uvicorn's own, which it replaces.
         self.conn = BoundedConnection(h11.SERVER, MOST_HEAD)
 
 
@@ -84,6 +86,7 @@ class Patience:
             else:
                 limit = TIMES * self._limits.max_seconds
             if now - since > limit:
+                # abort, because close would wait until a stalled client has read the rest.
                 connection.transport.abort()
             else:
                 self._since[connection] = (cycle, idle, since)

@@ -33,6 +33,7 @@ class RequestError(Exception):
         headers = {}
         if self.retry_after is not None:
             headers["Retry-After"] = str(self.retry_after)
+        # HTTP wants this header in every answer of 401.
         if self.status == 401:
             headers["WWW-Authenticate"] = "Bearer"
         return headers

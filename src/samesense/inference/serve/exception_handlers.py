@@ -52,6 +52,7 @@ def _malformed(error: Mapping[str, Any]) -> RequestError:
     """Return the error of a request from the first error that pydantic reports."""
     if error["type"] == "json_invalid":
         return invalid(f"The body must be JSON; at character {error['loc'][-1]}: {error['ctx']['error']}.")
+    # The place of an error begins with "body".
     field = ".".join(str(key)[:60] for key in error["loc"][1:5]) or "body"
     if field == "body" and error["type"] != "value_error":
         return invalid("The body must be a JSON object, with the header Content-Type: application/json.")

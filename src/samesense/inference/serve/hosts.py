@@ -48,6 +48,7 @@ def allowed_names(names: Sequence[str]) -> list[str]:
 def _parse(header: str) -> tuple[str | None, str | None]:
     """Return the name and the port in a Host header; ``None`` for what is missing or malformed."""
     match = None
+    # lower() maps some other letters to ASCII, such as the Kelvin sign to k.
     if header.isascii():
         match = _HOST.fullmatch(header.lower())
     if match is None or int(match["port"] or 0) > 65535:

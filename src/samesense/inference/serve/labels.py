@@ -42,6 +42,7 @@ def add_labels(app: FastAPI, labels: LabelFile, limits: Limits) -> None:
     async def label(form: LabelRequest) -> dict[str, Any]:
         pair = form.text1, form.text2
         limits.check_texts(pair, "text1")
+        # Nothing is awaited from here to the end, so that no other request can label the pair in between.
         if pair in labels:
             raise RequestError(409, "This pair has a label already.", code="labelled")
         try:
@@ -59,6 +60,7 @@ def shown_scale() -> list[dict[str, Any]]:
 
 def from_the_page(request: Request) -> None:
     """Refuse cross-origin requests: a browser names the address of the page in the header Origin."""
+    # Programs other than browsers send no Origin.
     origin = request.headers.get("origin")
     if origin is not None and origin.partition("://")[2] != request.headers.get("host"):
         raise RequestError(403, "Labels are given on the page of this server alone.", code="other_origin")

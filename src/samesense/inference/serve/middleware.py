@@ -41,6 +41,7 @@ class RequestMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on to the application, or answer it with an error."""
+        # Events of the lifespan have neither keys nor a body.
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -67,6 +68,7 @@ class RequestMiddleware:
         self._traffic.running += 1
         size = BodyBytes(self._traffic)
         try:
+            # Keys and host come first: the body of a stranger is not even read.
             self._check(scope)
             await self._start()
             body = await self._read(scope, receive, size)
@@ -75,6 +77,7 @@ class RequestMiddleware:
                 values = check(body)
             else:  # a large body would block the event loop
                 values = await asyncio.to_thread(check, body)
+            # Once parsed, values take far more memory than the bytes of the body.
             size.grow(len(body) + VALUE_BYTES * values)
             await self._app(scope, _replay(body, receive), answer)
         except RequestError as error:
@@ -83,6 +86,7 @@ class RequestMiddleware:
         finally:
             size.release()
             self._traffic.running -= waiting
+            # One label for all paths without a route: callers could make any number of them.
             route = getattr(scope.get("route"), "path", "other")
             self._traffic.metrics.requests.labels(route, str(status)).inc()
             self._traffic.metrics.seconds.labels(route).observe(time.perf_counter() - started)
@@ -121,6 +125,7 @@ class RequestMiddleware:
         scheme, _, bearer = headers.get("authorization", "").partition(" ")
         sent = [bearer.strip()] if scheme.lower() == "bearer" else []
         sent += headers.getlist("api-key")  # as clients of Azure send it
+        # A list, since any() over a generator would stop at the match and tell by its time where that is.
         matches = [hmac.compare_digest(candidate.encode(), key) for candidate in sent for key in self._keys]
         return any(matches)
 
@@ -128,7 +133,9 @@ class RequestMiddleware:
         """Return the body of a request; RequestError 413 if it is too large, 408 if it does not arrive in time."""
         limits = self._traffic.limits
         announced = Headers(scope=scope).get("content-length", "0")
+        # isdigit alone is true for signs that int() refuses, such as a superscript two.
         if announced.isascii() and announced.isdigit():
+            # Twenty digits exceed any limit, and int() refuses thousands of them.
             limits.check_body(int(announced[:20]))
         body = bytearray()
         incomplete = True

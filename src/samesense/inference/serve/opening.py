@@ -71,6 +71,7 @@ def open_models(
                 f"A model is served as it stands, without a map behind its name; received {location!r}. With --shorten "
                 "callers may ask for fewer 'dimensions'."
             )
+    # Before the models, which take longer to open.
     calibrations = [_calibration_of(location, calibration) for _, location in locations]
     if threshold == "calibrated" and not any(calibrations):
         read_of(_address(locations[0][1]), calibration)  # raises the error that says what is missing
@@ -137,6 +138,7 @@ def _named(model: ModelLike) -> tuple[str, ModelLike]:
     path = Path(text).expanduser()
     if equals and not path.exists():
         return name, location
+    # The name of the path "." is empty.
     return path.name or path.resolve().name, text
 
 

@@ -50,6 +50,7 @@ class GracefulServer(uvicorn.Server):
         await super().startup(sockets)  # type: ignore[arg-type]
         leave_out_of_collections()
         if self.started:
+            # With port 0 only the socket knows the port.
             host, port = self.servers[0].sockets[0].getsockname()[:2]
             address = f"[{host}]" if ":" in host else host
             say(logger, f"{self._what} at http://{address}:{port}")
@@ -66,6 +67,7 @@ class GracefulServer(uvicorn.Server):
     async def on_tick(self, counter: int) -> bool:
         """Exit once all accepted requests are answered or the grace period is over; check connections once a second."""
         if self._traffic.stopping:
+            # At every tick, since bodies may begin to arrive after the signal.
             self._traffic.give_up_arriving()
         if counter % CHECKED == 0:
             self._patience.check(self.server_state.connections)
@@ -121,6 +123,7 @@ def run_app(app: FastAPI, traffic: Traffic, what: str, *, host: str, port: int) 
         lifespan="on",
         ws="none",
         http=BoundedProtocol,
+        # The grace period is over by then, or nothing is left to wait for.
         timeout_graceful_shutdown=1,
     )
     server = GracefulServer(config, traffic, what)
@@ -135,6 +138,7 @@ def _run_in_own_loop(server: GracefulServer) -> None:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
+        # No loop is running, as everywhere outside notebooks.
         server.run()
         return
     with ThreadPoolExecutor(1, thread_name_prefix="server") as thread:
@@ -142,5 +146,6 @@ def _run_in_own_loop(server: GracefulServer) -> None:
         try:
             running.result()
         except KeyboardInterrupt:
+            # uvicorn handles signals in the main thread only, so that Ctrl-C arrives here.
             server.handle_exit(signal.SIGINT, None)
             running.result()

@@ -49,6 +49,7 @@ def json_excerpt(value: object) -> str:
     if isinstance(value, bool | int | float | None):
         return json.dumps(value)[:60]
     if isinstance(value, dict):
+        # With a range, zip reads only the first names of a large object.
         names = ", ".join(json.dumps(str(name)[:40]) for name, _ in zip(value, range(SHOWN_NAMES), strict=False))
         if not names:
             return "an empty object"
@@ -117,6 +118,7 @@ Input = Annotated[list[str] | list[Ids], PlainValidator(read_input), WithJsonSch
 
 # FailFast: pydantic would otherwise report an error of a kilobyte for each of a million wrong documents.
 Texts = TypeAliasType("Texts", Annotated[list[str], FailFast()])
+# JSON has no tuples: a strict schema would refuse its lists.
 TextPairs = TypeAliasType("TextPairs", Annotated[list[Annotated[tuple[str, str], Strict(False)]], FailFast()])
 
 
@@ -142,6 +144,7 @@ class Form(BaseModel):
         return {
             name: content
             for name, content in value.items()
+            # The null of a required field stays, so that the message says what it must be.
             if content is not None or (name in fields and fields[name].is_required())
         }
 

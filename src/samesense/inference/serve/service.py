@@ -285,6 +285,7 @@ class EmbeddingService(Service[TaskText]):
             self._task_rows([items[index].text for index in indices], task)
             for indices, task in zip(indices_by_task, tasks, strict=True)
         ]
+        # The argsort of a permutation is its inverse, which restores the order.
         return np.concatenate(blocks)[np.argsort(np.concatenate(indices_by_task))]
 
     def _task_rows(self, texts: Sequence[str], task: TaskName | None) -> Embeddings:
@@ -370,6 +371,7 @@ class EmbeddingService(Service[TaskText]):
         stop = threading.Event()
         hits: list[Sequence[Found]] = []
         loop = asyncio.get_running_loop()
+        # One query first, as it is not known how long it takes.
         count = 1
         try:
             while len(hits) < len(queries):
@@ -408,10 +410,12 @@ class EmbeddingService(Service[TaskText]):
         leading = rows[:, :dimensions]
         if not self.serving.normalize:
             return leading
+        # The first numbers of a unit vector have a smaller length.
         return unit_rows(leading)
 
     async def _as_texts(self, inputs: Sequence[str] | Sequence[Ids], param: str) -> list[str]:
         """Return the texts of inputs, decoding token ids where the server accepts them."""
+        # Before token ids are decoded, one text after the other.
         self.limits.check_count(len(inputs), param)
         texts = [item for item in inputs if isinstance(item, str)]
         if len(texts) == len(inputs):

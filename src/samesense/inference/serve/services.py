@@ -22,6 +22,7 @@ def leave_out_of_collections() -> None:
 
     torch and transformers create a million objects; full collections over them delayed requests by a third of a second.
     """
+    # First, because what is frozen is never freed.
     gc.collect()
     gc.freeze()
 
@@ -49,6 +50,7 @@ class Services(Traffic):
         self._servings = None if callable(servings) else servings
         self._loop: asyncio.AbstractEventLoop | None = None  # the loop in which the batchers run
         self._starting: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
+        # Already here, so that names that clash are refused before the server starts.
         self._set_models(self._servings or [])
 
     def _set_models(self, servings: Sequence[Serving]) -> None:
@@ -65,12 +67,15 @@ class Services(Traffic):
     async def start(self) -> None:
         """Open the models unless they are open, and start their batchers in the running event loop."""
         loop = asyncio.get_running_loop()
+        # A lock belongs to the loop in which it was first awaited.
         if self._starting is None or self._starting[0] is not loop:
             self._starting = loop, asyncio.Lock()
         async with self._starting[1]:
+            # Another request has started the models while this one waited.
             if self._loop is loop:
                 return
             if self._servings is None and self._open_servings is not None:
+                # In a thread, so that the event loop goes on meanwhile.
                 self._servings = await asyncio.to_thread(self._open_servings)
                 leave_out_of_collections()
             if self._loop is not None or not self.all:  # the tasks of another loop have ended with that loop
@@ -84,8 +89,10 @@ class Services(Traffic):
         for service in self.all:
             await service.batcher.stop()
         for thread in (self._thread, self._search_thread):
+            # A computation that is running cannot be stopped, and is not waited for.
             thread.shutdown(wait=False, cancel_futures=True)
         if self._open_servings is not None:
+            # Without a reference the opened models can be freed.
             self._servings = None
             self._set_models([])
             self._loop = None

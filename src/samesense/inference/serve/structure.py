@@ -48,6 +48,7 @@ def measure(body: bytes, most: Structure) -> Structure:
         chunk = _chunk(body, start)
         start += len(chunk)
         if b"\\" in chunk:
+            # Doubled backslashes first: a quote behind one does end its string.
             chunk = chunk.replace(b"\\\\", b"__").replace(b'\\"', b"__")  # an escaped quote does not end a string
         data = np.frombuffer(chunk, dtype=np.uint8)
         # The parity of the quotes so far: 1 from the opening quote of a string up to its closing quote.
@@ -56,6 +57,7 @@ def measure(body: bytes, most: Structure) -> Structure:
         outside = data[in_text == 0]
         values += int(np.count_nonzero(_STARTS[outside]))
         keys += int(np.count_nonzero(outside == _COLON))
+        # In int32, as a sum over a chunk may exceed a byte.
         levels = np.cumsum(_LEVELS[outside], dtype=np.int32)
         if len(levels):
             deepest = max(deepest, depth + int(levels.max()))

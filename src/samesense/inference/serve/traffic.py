@@ -36,6 +36,7 @@ class Traffic:
     def give_up_arriving(self) -> None:
         """Stop waiting for the bodies of requests that have not arrived."""
         for deadline in self.arriving:
+            # A deadline of now ends the wait at once.
             deadline.reschedule(asyncio.get_running_loop().time())
 
 
@@ -59,6 +60,7 @@ class BodyBytes:
             return
         most = self._traffic.limits.max_bodies
         other_bytes = self._traffic.body_bytes - self._size
+        # The only large request is always let in.
         if other_bytes and other_bytes + size > most:
             raise RequestError(
                 429,

@@ -206,6 +206,7 @@ def encode_shards(
         if job.folder.exists(inputs.FILE):
             recorded = job.folder.json(inputs.FILE)
         texts = inputs.recall(recorded, paths) or _cut(paths, settings)
+        # Before the model is opened, which takes long.
         job.check("input", _input_part(texts))
         # The folder may hold another model than at the last call of this process.
         open_once.cache_clear()
@@ -265,6 +266,7 @@ def _whole(model: str) -> str:
     """Return the absolute path of a folder, as workers may run in another folder; other names unchanged."""
     base, maps = split_maps(model)
     path = Path(base).expanduser()
+    # "default" is the embedded model even where a folder has that name.
     if path.exists() and base != "default":
         return f"{path.resolve()}{maps}"
     return model

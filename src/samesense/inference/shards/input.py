@@ -199,6 +199,7 @@ def _canonical(rows: Sequence[Row], file: File) -> bytes:
     """Return the used cells of rows, a line of JSON each; other columns may change without effect."""
     # As JSON, so that the hash is the same for equal cells of any format.
     lines = ([cells.get(file.text), *map(cells.get, file.kept)] for _, cells in rows)
+    # Cells of Parquet may be dates and the like, which JSON has not.
     return "".join(f"{json.dumps(line, default=str)}\n" for line in lines).encode()
 
 
@@ -227,6 +228,7 @@ def as_json(source: Input) -> dict[str, Any]:
 def recall(content: Mapping[str, Any] | None, paths: Sequence[str]) -> Input | None:
     """Return an input stored by :func:`as_json`, ``None`` if the files have changed; workers check the content."""
     try:
+        # A copy, from which entries are taken out.
         fields = dict(content or {})
         files = tuple(File(**{**file, "kept": tuple(file["kept"])}) for file in fields.pop("files"))
         entries = tuple(Part(**entry) for entry in fields.pop("parts"))

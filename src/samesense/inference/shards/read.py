@@ -25,5 +25,6 @@ def read_shards(location: str | Path) -> Embeddings:
     quantizer = None
     if stored:
         quantizer = Quantizer.from_json(stored, str(folder.path(VECTORS)))
+    # Only the name, as the manifest must not lead out of the folder.
     names = [f"{SHARDS}/{Path(shard['file']).name}" for shard in manifest["shards"]]
     return np.concatenate([stored_rows(folder.path(name), quantizer) for name in names])

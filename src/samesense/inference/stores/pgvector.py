@@ -19,10 +19,12 @@ def write(source: Source, output: str, table: str, *, overwrite: bool) -> None:
         database.execute("CREATE EXTENSION IF NOT EXISTS vector")
         if overwrite:
             database.execute(SQL("DROP TABLE IF EXISTS {}").format(name))
+        # to_regclass would put a name without quotes into lower case.
         elif database.execute("SELECT to_regclass(quote_ident(%s))", (table,)).fetchone() != (None,):
             raise there_already(f"The table {table!r}")
         database.execute(SQL("CREATE TABLE {} ({})").format(name, columns))
         _fill(database, source, name)
+        # COMMENT takes no parameters, so that the text must be a literal.
         comment = Literal(json_text({KEY: dict(source.model)}))
         database.execute(SQL("COMMENT ON TABLE {} IS {}").format(name, comment))
 
