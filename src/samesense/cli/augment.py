@@ -52,4 +52,6 @@ def augment(
         put_json({"text": text, "augmented": new} for text, new in pairs)
         return
     for text, new in pairs:
-        put(f"from: {text}\nto:   {'(not changed)' if new is None else new}")
+        if new is None:
+            new = "(not changed)"
+        put(f"from: {text}\nto:   {new}")

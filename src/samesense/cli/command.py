@@ -121,8 +121,9 @@ def _word_type(annotation: Any) -> Any:
 
     Data and models, which are ``Any`` to a function, are named by a word, and a list of them by several.
     """
-    union = get_origin(annotation) in (Union, UnionType)
-    kinds = [kind for kind in (get_args(annotation) if union else (annotation,)) if kind is not NoneType]
+    kinds = [annotation]
+    if get_origin(annotation) in (Union, UnionType):
+        kinds = [kind for kind in get_args(annotation) if kind is not NoneType]
     if str in kinds and Path in kinds:
         return Path
     if str in kinds:
@@ -150,7 +151,9 @@ def _in_order(
 
 def _is_switch(parameter: inspect.Parameter) -> bool:
     kind = parameter.annotation
-    return (get_args(kind)[0] if get_origin(kind) is Annotated else kind) is bool
+    if get_origin(kind) is Annotated:
+        kind = get_args(kind)[0]
+    return kind is bool
 
 
 def _flag_names(parameters: Iterable[inspect.Parameter]) -> dict[str, str]:

@@ -36,14 +36,16 @@ def compare(
     from samesense.places import check_place
     from samesense.recipes.compare.models import places_of
 
-    sentences = options["sentences"]
-    inputs = [*places_of(models), *data, *(options["texts"] or ()), *([sentences] if sentences else ())]
+    inputs = [*places_of(models), *data, *(options["texts"] or ())]
+    if options["sentences"]:
+        inputs.append(options["sentences"])
     # Before the models run, which may take hours.
     for path in filter(None, [markdown, latex, None if figures is None else figures / "plane.svg"]):
         check_place(path, inputs)
     report = evaluation.compare(models, data, output=output, **options)
     written = [output, *(report.save(path, kind) for kind, path in (("md", markdown), ("tex", latex)) if path)]
-    written += [] if figures is None else report.save_figures(figures)
+    if figures is not None:
+        written += report.save_figures(figures)
     if json:
         put_json(result.to_dict() for result in [*report.results, *report.averages])
         if report.recommendation is not None:

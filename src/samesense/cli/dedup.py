@@ -81,7 +81,8 @@ def check_outputs(names: list[str], inputs: Sequence[str | None]) -> None:
     """
     from samesense.places import check_place
 
-    if len({name if name == "-" else str(Path(name).expanduser().resolve()) for name in names}) < len(names):
+    files = [Path(name).expanduser().resolve() for name in names if name != "-"]
+    if len(set(files)) < len(files) or names.count("-") > 1:
         raise ConfigError(f"Each output is a file of its own; received {', '.join(names)}.")
     for name in names:
         if name != "-":

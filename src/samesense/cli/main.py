@@ -122,8 +122,10 @@ def summary_of(command: str) -> str:
     module = _HOME_OF.get(name, f"samesense.cli.{name}").removeprefix("samesense.").replace(".", "/")
     source = Path(__file__).parents[1].joinpath(f"{module}.py").read_text(encoding="utf-8")
     function = re.search(rf"^def {name}\(", source, re.MULTILINE)
-    # From the start of the file, it is the docstring of the module.
-    docstring = source[function.start() if function else 0 :].partition('"""')[2]
+    # Without such a function, the first docstring of the file is that of the module.
+    if function is not None:
+        source = source[function.start() :]
+    docstring = source.partition('"""')[2]
     return " ".join(docstring.partition('"""')[0].partition("\n\n")[0].split())
 
 
@@ -147,7 +149,8 @@ def main(arguments: list[str] | None = None) -> None:
     except SamesenseError as error:
         _fail(as_flags(str(error)))
     except KeyboardInterrupt as stop:
-        sys.stderr.write(f"samesense: interrupted. {stop if stop.args else START_OVER}\n")
+        hint = str(stop) or START_OVER
+        sys.stderr.write(f"samesense: interrupted. {hint}\n")
         sys.exit(130)
     except Exception as error:
         if isinstance(error, BrokenPipeError) and output_is_broken():
@@ -171,8 +174,9 @@ def _run(arguments: list[str]) -> None:
         try:
             if not _print_method_help(arguments):
                 # Summaries are read from the sources, which only the list of commands needs.
-                overview = not arguments or arguments[0].startswith("-")
-                program = make_app(overview=True) if overview else app
+                program = app
+                if not arguments or arguments[0].startswith("-"):
+                    program = make_app(overview=True)
                 program(arguments, exit_on_error=False, print_error=False)
         except SystemExit:
             # --help and --version end so, with text that may not be written yet.

@@ -43,7 +43,9 @@ def match(
     from samesense.inference.names import place_of
     from samesense.inference.tables import Table, behind, format_of, rows_of, write_tables
 
-    form = ".tsv" if output == "-" else format_of(output, source)
+    form = ".tsv"
+    if output != "-":
+        form = format_of(output, source)
     # A match has columns of two rows, which a line of text cannot hold.
     if form == ".txt":
         raise ConfigError(f"Matches are a table, .tsv, .csv, .jsonl or .parquet; received `output` {output!r}.")
@@ -53,8 +55,11 @@ def match(
     # It can be read once.
     if source == target == "-":
         raise ConfigError("Standard input can be one of the two files; received it twice. Name a file.")
-    unmatched_form = None if unmatched is None else format_of(unmatched, source)
-    outputs = [output] if unmatched is None else [output, unmatched]
+    outputs = [output]
+    unmatched_form = None
+    if unmatched is not None:
+        outputs.append(unmatched)
+        unmatched_form = format_of(unmatched, source)
     check_outputs(outputs, [source, target, place_of(options["model"]), options["pairs"]])
     sources = read_usable(source, options.pop("columns"), drop_bad_rows=drop_bad_rows)
     name_rows(sources.texts, sources.indices)

@@ -120,7 +120,9 @@ def _unread(value: dict[str, Any]) -> dict[str, Any]:
         return {}
     texts = {name: cell for name, cell in value.items() if name.startswith(("text", "query")) and isinstance(cell, str)}
     kinds = {name: kind for name, text in texts.items() if (kind := counted.kind_of(text)) is not None}
-    unread = kinds if texts else counted.figures
+    unread: Any = counted.figures
+    if texts:
+        unread = kinds
     if not unread:
         return {}
     return {"unread": unread}

@@ -53,7 +53,10 @@ def similarity(
         model = f"origin:{origin}"
     if model is None:
         raise ConfigError('similarity needs a model: samesense similarity MODEL "a" "b", or --origin FOLDER "a" "b".')
-    pairs = _pairs_from_stdin() if text1 is None else [_checked_pair(text1, text2)]
+    if text1 is None:
+        pairs = _pairs_from_stdin()
+    else:
+        pairs = [_checked_pair(text1, text2)]
     calibrated = calibrated or calibration is not None
     # imported after the checks above, as it takes a while
     from samesense.inference.models.load import load
@@ -119,7 +122,8 @@ def _line(row: dict[str, Any]) -> str:
     value = f"{row.get('calibrated', row['score']):.4f}"
     if "yes" not in row:
         return value
-    return f"{value}\t{'yes' if row['yes'] else 'no'}"
+    answer = "yes" if row["yes"] else "no"
+    return f"{value}\t{answer}"
 
 
 def _checked_pair(text1: str, text2: str | None) -> Pair:

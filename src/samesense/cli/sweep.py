@@ -43,7 +43,9 @@ def sweep(
         dry_run: check everything, list the runs, and stop.
         json: print one JSON object a finished run and test set instead of tables.
     """
-    folder = file if output is None and (table or file.is_dir()) else output
+    folder = output
+    if folder is None and (table or file.is_dir()):
+        folder = file
     # A folder has no file of settings from which runs could be made.
     if folder is None or (file.is_dir() and not table):
         raise ConfigError(
@@ -138,5 +140,8 @@ def _show(folder: Path, json: bool, files: OutputFiles) -> None:
     from samesense.recipes.sweep.report import write_report
 
     text, written = write_report(folder, latex=files.latex, figures=files.figures)
-    put((folder / "results.jsonl").read_text(encoding="utf-8").rstrip() if json else text.rstrip())
-    logger.info(f"written: {', '.join(map(str, written[:5]))}{' and more' if len(written) > 5 else ''}")
+    if json:
+        text = (folder / "results.jsonl").read_text(encoding="utf-8")
+    put(text.rstrip())
+    more = " and more" if len(written) > 5 else ""
+    logger.info(f"written: {', '.join(map(str, written[:5]))}{more}")
