@@ -24,6 +24,7 @@ from samesense.recipes.compare.description import (
 )
 from samesense.recipes.compare.memory import SECONDS, add_memory, measure_memory, peak_memory
 from samesense.recipes.compare.provenance import command_text, describe_environment, model_fingerprints
+from tests.conftest import WORDS
 from tests.evaluation.toy import candidate
 
 
@@ -125,6 +126,15 @@ def saved(tiny, tmp_path):
     """A tiny model in a folder, as compare has it: by its name and opened."""
     spec = str(save(tiny, tmp_path / "tiny model"))
     return spec, load(spec, precision="float32")
+
+
+def test_the_page_has_the_hashes_of_the_models(tiny, tmp_path):
+    folder = save(tiny, tmp_path / "tiny")
+    rows = [(f"a dog {word}", f"a cat {word}", row % 3) for row, word in enumerate(WORDS[:12])]
+    page = tmp_path / "report.html"
+    samesense.compare([str(folder), f"{folder}?cls"], rows, speed=False).save(page)
+    (digits,) = model_fingerprints([str(folder)]).values()
+    assert digits in page.read_text(encoding="utf-8")
 
 
 def test_memory_is_asked_for_models_that_can_be_opened_again(saved, monkeypatch):

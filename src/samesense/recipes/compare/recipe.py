@@ -136,7 +136,7 @@ def compare(  # noqa: PLR0913 - each is one flag of the command
             environment=environment,
             warnings=warnings,
             data=data_tables,
-            fingerprints=model_fingerprints([spec for spec, _ in scorers]),
+            fingerprints=model_fingerprints([model.spec for model in evaluations.models]),
         )
 
 
