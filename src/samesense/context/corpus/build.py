@@ -99,6 +99,7 @@ def _digest(document: Document, number: int) -> bytes:
                     f"A document is a list of sections, each a list of sentences that are not blank; section {index} "
                     f"of document {number} holds {sentence!r}. Split texts into sentences, and leave blank ones out."
                 )
+            # Most sentences are ASCII, and need no search for surrogates.
             if not sentence.isascii() and any("\ud800" <= character <= "\udfff" for character in sentence):
                 raise DataError(
                     f"A sentence must be whole characters; section {index} of document {number} holds half of a "

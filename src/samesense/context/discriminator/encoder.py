@@ -85,6 +85,7 @@ class SentenceEncoder:
     def identity(self) -> str:
         """Return a hash of everything that decides a vector: weights, words and the longest sentence."""
         chunks: list[bytes | memoryview] = [json.dumps([self.vocabulary.words, self.most_words]).encode()]
+        # Sorted, so that the order in which weights are registered does not matter.
         for name, value in sorted(self.model.state_dict().items()):
             chunks += [f"{name} {tuple(value.shape)}".encode(), value.detach().cpu().contiguous().numpy().data]
         return content_hash(chunks)

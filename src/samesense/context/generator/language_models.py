@@ -272,6 +272,7 @@ def open_language_model(
         if is_encoder_decoder:
             kind = AutoModelForSeq2SeqLM
         model = kind.from_pretrained(name, dtype=dtype)
+        # Weights of the base model that are left, such as a pooler's, do not reach the hidden states.
         new = [weight for weight in weights.allow_head() if not weight.startswith(f"{model.base_model_prefix}.")]
         model.to(device)
         tokenizer = AutoTokenizer.from_pretrained(name)

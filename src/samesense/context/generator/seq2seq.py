@@ -182,6 +182,7 @@ def open_seq2seq(
     loaded: dict[str, Seq2Seq] = {}
     check_inside(folder, *(file for file, _ in content["models"].values()))
     for file, shape in content["models"].values():
+        # Several kinds may name one file.
         if file not in loaded:
             model = Seq2Seq(Architecture(**shape))
             try:

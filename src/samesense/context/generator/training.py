@@ -175,6 +175,7 @@ class _Trainer(Trainer):
     def _get_train_sampler(self, train_dataset: Any = None) -> Sampler[int]:
         targets: Any = self.train_dataset
         size = self.args.train_batch_size
+        # What is left over at the end of an epoch is a step too.
         steps_per_epoch = -(-len(targets) // size)
         return _ByLength(targets.lengths(), size, self.args.seed, lambda: self.state.global_step // steps_per_epoch)
 

@@ -53,6 +53,7 @@ class Population:
             raise DataError(f"A pair needs two different sentences, and {corpus.folder} has {len(first)} in all.")
         order = np.random.default_rng([seed, 0]).permutation(len(first))
         self.ids: Indices = first[order].astype(np.int64)
+        # The inverse of the permutation, as positions are asked for by sentence.
         ranks = np.empty(len(first), dtype=np.int64)
         ranks[order] = np.arange(len(first))
         self.positions: Indices = ranks[inverse]
@@ -110,6 +111,7 @@ class RandomUnits:
         turn, column = divmod(unit, self._columns)
         rows = np.arange(self._rows, dtype=np.int64)
         candidates = (column + turn * rows) % self._columns * self._rows + rows
+        # The table has more cells than there are sentences.
         return self._population.fitting(candidates[candidates < len(self._population)])
 
 
@@ -183,6 +185,7 @@ class Neighbours:
         corpus = self._population.corpus
         chunks = -(-2 * self._depth // corpus.shape.chunk)  # twice the depth, as some sentences are copies or too short
         screened = self._screening.chunks(self._population.text(position), chunks)[0]
+        # Copies share a position, which is needed once.
         candidates = np.unique(self._population.positions[spans(*corpus.chunk_bounds(screened))])
         candidates = self._population.fitting(candidates[candidates != position])
         terms = self._population.terms(position)

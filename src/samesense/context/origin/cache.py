@@ -54,6 +54,7 @@ class CellCache:
         if self._folder is not None:
             blocks = sorted(self._folder.glob("*.npy"))
         self._runs = [self._checked(path) for path in blocks]
+        # One array from the start, so that a search goes through few of them.
         self._merge(most=1)
 
     def find(self, keys: Keys) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
@@ -76,6 +77,7 @@ class CellCache:
         block["first"] = keys[:, 0]
         block["second"] = keys[:, 1]
         block["values"] = values
+        # Sorted, so that find can use a binary search.
         block = block[np.argsort(block["first"], kind="stable")]
         if self._folder is not None:
             # Named by content: processes that compute the same write the same file.

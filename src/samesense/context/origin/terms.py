@@ -110,6 +110,7 @@ class Terms:
 
     def ranked(self, sentences: Sequence[str], pools: Sequence[Indices], most: int) -> list[Indices]:
         """Return the best windows of each sentence's pool in the order of the discriminator, equals by number."""
+        # Ascending, because ties go to the lower index.
         ascending = [np.sort(pool) for pool in pools]
         fits = self._fits_of(self.discriminator.encoder.encode(sentences), ascending)
         return [pool[top_k(sentence_fits, most)] for pool, sentence_fits in zip(ascending, fits, strict=True)]

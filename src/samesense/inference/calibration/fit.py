@@ -116,6 +116,7 @@ def decision_quality(scores: Scores, right: Scores, folds: Folds, used: Threshol
         "precision": precision_at(called[used], right, 0.5),
         "recall": recall_at(called[used], right, 0.5),
     }
+    # Decisions and labels are 0 or 1, so that their product counts the hits.
     hits = float(np.dot(called[used], right))
     return errors, quality_intervals(hits, float(called[used].sum()), float(right.sum()))
 
@@ -361,6 +362,7 @@ def _decide(data: PairData, scores: Scores, right: Scores, folds: Folds, setting
         hits = promise.recall * positives
         intervals = quality_intervals(hits, hits / promise.precision, positives)
         if metric == "precision":
+            # So that it can be asked for later by its precision as well.
             precisions[least] = promise.threshold
     return _Decisions(thresholds, tuple(sorted(precisions.items())), errors, intervals)
 

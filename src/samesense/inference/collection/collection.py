@@ -105,6 +105,7 @@ class Collection:
         path = Path(folder)
         if approximate == "always":
             check_usearch()
+        # Before the folder is made, so that only a new one is removed after a failure.
         existed = path.exists()
         store.make_place(path)
         try:

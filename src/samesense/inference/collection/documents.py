@@ -234,6 +234,7 @@ def update_from_documents(
         entries = _entries(changed, embedder, origin, report, strict=strict)
         first = list(islice(entries, 1))  # inserting nothing is an error
         if first:
+            # The first entry was taken out to see whether there is any.
             writer.insert(chain(first, entries), embedder, False, on_progress)
         # Old passages are deleted only after all files are read, as those of unreadable files stay.
         replaced = {file.name for file in changed} - report.skipped.keys()

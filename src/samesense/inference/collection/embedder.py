@@ -100,6 +100,7 @@ def open_for_queries(name: str, built: About, texts: Sequence[str]) -> Embedder:
 
     Different files may still be the same model: torch is needed to compute its identity, which the collection checks.
     """
+    # NumPy computes in float32, which are the vectors of a collection in float32 only.
     if built.files and built.precision == "float32":
         model = load(name, precision="float32", texts=texts)
         if model.backend == "numpy" and model_files_hash(name) == built.files:

@@ -66,6 +66,7 @@ def check_vectors(folder: Path, model: Embedder) -> float:
         ids, positions = store.matching_positions(reader.db, Condition(), about.rows)
         if not len(ids):
             return 1.0
+        # With few texts several places are the same.
         some = np.unique(np.linspace(0, len(ids) - 1, CANARIES).astype(np.intp))
         rows = reader.rows(ids[some].tolist())
         old = reader.vectors[positions[some]]

@@ -59,6 +59,7 @@ class Reader:
             self.db = store.connect(self.folder)
         self._state = state
         self._closes = weakref.finalize(self, self.db.close)
+        # No version is -1, so that the first use reads the description.
         self._version = -1
 
     def _reconnect(self) -> None:
@@ -99,6 +100,7 @@ class Reader:
         if stop is None:
             yield
             return
+        # The query is interrupted once the handler returns true.
         self.db.set_progress_handler(stop.is_set, STEPS)
         try:
             yield
@@ -192,6 +194,7 @@ class Reader:
         if not words:
             return []
         meets = ""
+        # Without a condition, the subquery would list every text.
         if chosen.names:
             meets = f"AND rowid IN (SELECT id FROM text WHERE {chosen.sql})"
         # In FTS5 the rank is the negative of BM25, so that the best is the lowest.

@@ -70,6 +70,7 @@ class Writer:
         self.folder = folder
         self.db = db
         self.about = about
+        # Those of them that the change makes useless are removed at its end.
         self._names = {path.name for path in folder.iterdir() if about.is_ours(path.name)}
 
     def build(self, model: Embedder, dtype: store.Dtype, approximate: store.Approximate) -> None:
@@ -166,6 +167,7 @@ class Writer:
 
     def tidy(self) -> None:
         """Roll back uncommitted changes, and remove the files that the collection does not use."""
+        # After a commit there is nothing to roll back.
         self.db.rollback()
         committed = store.read_about(self.folder, self.db, built=False)
         for name in self._names - {committed.vectors, committed.graph}:
@@ -177,6 +179,7 @@ class Writer:
         number = self.about.next_id if entry.id is None else entry.id
         if number > LARGEST_ID:
             raise DataError(f"Ids must leave room for the next one; received {number}.")
+        # An id that is given may move the next free one.
         self.about.next_id = max(self.about.next_id, number + 1)
         return number, entry.text, metadata, position
 

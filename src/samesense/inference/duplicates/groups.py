@@ -75,6 +75,7 @@ class _Crowd:
 
     def closest(self, row: int) -> tuple[int, float]:
         """Return the closest row and its cosine if it reaches the threshold; otherwise add ``row``, and return it."""
+        # A slice, so that the row stays a matrix.
         row_vector = self._vectors[row : row + 1]
         unit = unit_rows(row_vector, row)[0]
         count = len(self._rows)

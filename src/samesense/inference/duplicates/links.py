@@ -104,6 +104,7 @@ class _Closest:
 
     def _leave_out(self, near: Near, slack: float) -> None:
         for ends in (near.first, near.second):
+            # A row has several links that are left out, and an indexed assignment would keep one.
             np.maximum.at(self.beyond, ends, near.scores + slack)
 
 

@@ -49,6 +49,7 @@ def random_pairs(texts: Sequence[str], count: int, rng: np.random.Generator) -> 
     """Return ``count`` random pairs of two different texts, each once; fewer if there are not as many."""
     if len(texts) * (len(texts) - 1) // 2 <= 4 * count:  # with more pairs, enough of the drawn ones are distinct
         return _shuffled(list(combinations(texts, 2)), rng)[:count]
+    # Twice as many as needed, since pairs come twice, or are of one text.
     drawn = np.sort(rng.integers(len(texts), size=(2 * count + 100, 2)), axis=1).tolist()
     different = dict.fromkeys((left, right) for left, right in drawn if left != right)
     return [(texts[left], texts[right]) for left, right in list(different)[:count]]
@@ -111,6 +112,7 @@ def in_bands(scores: Scores, order: Indices, rng: np.random.Generator) -> Indice
 
     Within a range the indices keep their ``order``.
     """
+    # Inner edges only: the ranges at both ends are open.
     edges = np.linspace(scores.min(), scores.max(), BANDS + 1)[1:-1]
     band = np.searchsorted(edges, scores[order], side="right")
     turn = np.empty(len(scores), dtype=np.int64)

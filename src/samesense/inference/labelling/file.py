@@ -51,6 +51,7 @@ class Labels:
         # Unbuffered: after a failed write, a buffer would be written again on closing.
         with writing(self.path), self.path.open("r+b", buffering=0) as stream:
             end = stream.seek(0, os.SEEK_END)
+            # An empty file has no last byte.
             stream.seek(max(0, end - 1))
             # Some editors remove the last line break.
             missing = b"\n"
@@ -128,6 +129,7 @@ class Labels:
             # The last cell may be the beginning of the labeller's name.
             whole = len(cells) >= len(COLUMNS) and (cells[3] == self.by or not self.by.startswith(cells[3]))
             return not whole
+        # A whole line is JSON, even without its line break.
         with suppress(ValueError):
             parse_json(last)
             return False

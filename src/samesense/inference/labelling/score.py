@@ -26,7 +26,7 @@ def label_all(pairs: Sequence[Pair], score: Score, labels: Labels) -> None:
     ModelError if ``score`` does not return one finite number a pair; errors that it raises are passed on.
     """
     unlabelled = [pair for pair in pairs if pair not in labels]
-    # A chat model takes one pair at a time, and each answer is saved as it comes.
+    # A chat model is asked pair by pair, and each answer is saved as it comes.
     if isinstance(score, Chat):
         answers = _one_by_one(unlabelled, score)
     else:

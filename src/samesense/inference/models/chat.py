@@ -148,6 +148,7 @@ class Chat:
                         yield futures[done], score
                     if unread == UNREADABLE:
                         failed = ModelError(f"{self.model} gave {UNREADABLE} pairs in a row no score that can be read.")
+                    # The first error is raised: later ones may come of the stop.
                     if failed is not None and failure is None:
                         failure = failed
                         _cancel(futures)

@@ -97,6 +97,7 @@ class FunctionEncoder:
         task: TaskName | None = None,
     ) -> Embeddings:
         """Return the function's vectors, float32 ``(texts, dim)``; ModelError if they are not one finite row a text."""
+        # Without a text the width of the vectors is not known.
         if not len(texts):
             return np.zeros((0, 0), dtype=np.float32)
         as_task: dict[str, Any] = {} if task is None else {"task": task}

@@ -274,6 +274,7 @@ def _by_numpy(name: str, pooling: PoolingName | None, options: _Options) -> Mode
     except NotPlainError as reason:
         logger.debug(f"{name} is computed by torch: {reason}")
         return None
+    # Only the opened model tells how much work the texts are.
     if encoder.work(texts) > MOST_WORK:
         return None
     return Model(encoder, name=name, choice=Choice("numpy", f"{len(texts)} texts, for which torch is not waited for"))

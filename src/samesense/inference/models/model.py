@@ -301,11 +301,13 @@ class Model:
 
     def encode_uncached(self, texts: Sequence[str], *, task: TaskName | None = None) -> Embeddings:
         """Return the embeddings without any cache, to measure the cost of encoding; see :meth:`encode`."""
+        # Only encoders that remember vectors have a way to encode without them.
         encode: Encode = getattr(self._embedder, "encode_uncached", self._embedder.encode)
         return encode(texts, **_as(task if self.tells_tasks_apart else None))
 
     def scores_uncached(self, pairs: Sequence[Pair]) -> Scores:
         """Return the scores without any cache; see :meth:`scores`."""
+        # A score with a cache, as CachedScore is, holds the one without it.
         score: Score = getattr(self._score, "__wrapped__", self._score)
         return score(pairs)
 

@@ -79,6 +79,7 @@ class OnnxEncoder(TokenEncoder):
     def _check_session(self) -> None:
         """Raise ModelError if inputs or output of the graph differ from the description."""
         takes = sorted(tensor.name for tensor in self._session.get_inputs())
+        # A transformer's graph has a second output, the states of its tokens.
         gives = next((tensor.shape[-1] for tensor in self._session.get_outputs() if tensor.name == VECTOR_OUTPUT), None)
         inputs = sorted(self.description.inputs)
         dim = self.description.dim
@@ -127,6 +128,7 @@ class OnnxEncoder(TokenEncoder):
     def _alone(self, encodings: list[Encoding]) -> Embeddings:
         """Return the vectors, each from a batch of its own, so that no kernel's shape depends on other texts."""
         with ThreadPoolExecutor(self._threads) as pool:
+            # map keeps the order of the texts.
             return np.concatenate(list(pool.map(lambda encoding: self._run([encoding]), encodings)))
 
     def _run(self, encodings: list[Encoding]) -> Embeddings:
@@ -143,6 +145,7 @@ class OnnxEncoder(TokenEncoder):
 
     def _padded(self, name: str, encodings: list[Encoding], width: int) -> npt.NDArray[np.int64]:
         """Return an input of the graph, padded, ``(batch, width)``."""
+        # Only ids have a padding token: 0 is no attention, and the first type.
         fill = self.description.pad_token if name == "input_ids" else 0
         matrix = np.full((len(encodings), width), fill, dtype=np.int64)
         left = self.description.padding_side == "left"

@@ -229,6 +229,7 @@ def _compare(
     """Return parity and agreement of the graphs with torch, and with labelled pairs also the drift."""
     exported: dict[str, OnnxEncoder] = {name: OnnxEncoder(folder, name) for name in description.graphs}
     checked_pairs = pairs if pairs is not None else _sample_pairs()
+    # The awkward texts come first, so that the limit leaves none of them out.
     texts = [*AWKWARD, *dict.fromkeys([*checked_pairs.sentences1, *checked_pairs.sentences2])][: CHECKED + len(AWKWARD)]
     check_tokens(encoder, exported["onnx"].token_ids, texts)
     with counted(apart=True):  # truncation of our own texts is not worth a warning

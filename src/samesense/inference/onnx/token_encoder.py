@@ -178,6 +178,7 @@ def thread_count(threads: int | None) -> int:
 
 def cut_to(tokenizer: Tokenizer, max_tokens: int | None) -> Tokenizer:
     """Return a tokenizer, changed in place, without padding and with truncation to ``max_tokens``, if any."""
+    # The file may come with settings of its own.
     tokenizer.no_padding()
     tokenizer.no_truncation()
     if max_tokens is not None:

@@ -151,4 +151,5 @@ class NumpyEncoder(TokenEncoder):
         vector = self._trunk(np.array(encoding.ids, dtype=np.int64))
         for apply in self._maps:
             vector = apply(vector)
+        # Cut last, as the maps take whole vectors.
         return vector[: self.description.dim]

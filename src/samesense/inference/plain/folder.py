@@ -221,6 +221,7 @@ def _pooling(
     width = transformer.width
     depth = transformer.depth
     if chosen is not None or bare:
+        # The chosen pooling takes the place of the model's own and its layer weights; the rest stays.
         layers = [module for module in behind if module[0] not in ("Pooling", "WeightedLayerPooling")]
         return chosen_pooling(chosen or "mean", depth), layers
     layer_folder = None

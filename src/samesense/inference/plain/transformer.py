@@ -200,6 +200,7 @@ class _Names:
 
     def __init__(self, weights: Weights, prefix: str) -> None:
         self._weights = weights
+        # In a model with a head, the names of the base model have a prefix.
         self._prefix = ""
         if f"{prefix}embeddings.word_embeddings.weight" in weights.shapes:
             self._prefix = prefix

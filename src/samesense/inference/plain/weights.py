@@ -51,6 +51,7 @@ class Weights:
             self.shapes = {name: tuple(entry["shape"]) for name, entry in self._entries.items()}
             # All are checked now, so that damage shows before anything is computed.
             for name, entry in self._entries.items():
+                # Nothing here reads tensors of other types, such as position ids.
                 if entry["dtype"] in _DTYPES:
                     self._stored(name)
         except (ValueError, KeyError, TypeError, AttributeError) as error:

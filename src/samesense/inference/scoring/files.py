@@ -55,6 +55,7 @@ class WritingOptions:
 
     def form(self, source: str) -> str:
         """Return the suffix of the output's format; ConfigError if tables have no such format."""
+        # A text file has no place for more columns.
         suffixes = [suffix for suffix in FORMATS if suffix != ".txt"]
         suffix = split_suffix(source)[0].replace(".ndjson", ".jsonl")
         if self.output == "-":

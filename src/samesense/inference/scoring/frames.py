@@ -39,6 +39,7 @@ def _of_pandas(source: Any, values: Values) -> Any:
     pandas = import_module("pandas")
     # With a stated type, as a column of None alone would hold objects.
     columns = {name: pandas.Series(cells, index=source.index, dtype=_dtype(cells)) for name, cells in values.items()}
+    # A copy, so that the caller's frame stays as it is.
     frame = source.copy()
     for name, column in columns.items():
         frame[name] = column.array

@@ -147,6 +147,7 @@ def measure_recall(
     for query, row, true, near_rows in zip(queries, sample, truth, graph.search(queries, 11), strict=True):
         if not len(true):
             raise DataError("Recall is defined for two rows or more; received one.")
+        # The search finds the row itself as well.
         neighbour_rows = near_rows[near_rows != row]
         scores = np.zeros(0)
         if len(neighbour_rows):

@@ -161,6 +161,7 @@ def _centres(vectors: Embeddings, count: int) -> Embeddings:
     for _ in range(ROUNDS):
         homes = _closest(sample, centres, 1, "")[:, 0]
         sums = np.zeros_like(centres)
+        # Many rows share a list, and an indexed addition would count one of them.
         np.add.at(sums, homes, sample)
         nonempty = np.linalg.norm(sums, axis=1) > 0
         # An empty list keeps its centre.

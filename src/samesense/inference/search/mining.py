@@ -80,6 +80,7 @@ def mine(vectors: npt.NDArray[np.floating], *, top: int = 100, threshold: float 
             return threshold
         return max(threshold, float(best[0][-1]))
 
+    # Vectors of another shape are refused by near_pairs.
     slack = margin(vectors.shape[1]) if vectors.ndim == 2 else 0.0
     for near in near_pairs(vectors, floor):
         if len(near.scores) > top:

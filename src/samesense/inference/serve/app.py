@@ -161,6 +161,7 @@ def _add_pairs(app: FastAPI, services: Services) -> None:
     async def similarity(request: Request, form: SimilarityRequest) -> Response:
         service = services.find(form.model)
         pairs = pairs_of(form, limits)
+        # Before the model computes, since this fails without a calibration.
         meaning = meanings(form, service)
 
         async def work() -> Answer:

@@ -46,6 +46,7 @@ class RequestMiddleware:
             await self._app(scope, receive, send)
             return
         prefix, path = _split_prefix(scope)
+        # Routes are matched by the cleaned path.
         scope["path"] = f"{prefix}{path}"
         started = time.perf_counter()
         status = 500  # unless an answer starts
@@ -56,8 +57,10 @@ class RequestMiddleware:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 headers = MutableHeaders(scope=message)
+                # A browser must not take an answer of JSON for a page.
                 headers.setdefault("X-Content-Type-Options", "nosniff")
                 if self._traffic.stopping:
+                    # A kept connection would only bring requests that are refused.
                     headers["Connection"] = "close"
             elif not message.get("more_body", False):
                 # Before the last bytes are sent: a client who has them no longer waits, and may stop the server.

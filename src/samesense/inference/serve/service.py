@@ -206,6 +206,7 @@ class Service(ABC, Generic[Item]):
         while len(sizes) < len(texts):
             end = len(sizes)
             characters = 0
+            # One text is counted in any case, however long it is.
             while end < len(texts) and characters < COUNTED:
                 characters += len(texts[end])
                 end += 1
@@ -273,6 +274,7 @@ class EmbeddingService(Service[TaskText]):
         self._encode = encode
         super().__init__(serving, self._rows, limits, metrics, on)
         self._search_on = search_on
+        # One text shows that the model works, and how wide its vectors are.
         self.dimension = self._rows([TaskText(None, "One text.")]).shape[1]
 
     def _rows(self, items: Sequence[TaskText]) -> Embeddings:
@@ -290,6 +292,7 @@ class EmbeddingService(Service[TaskText]):
 
     def _task_rows(self, texts: Sequence[str], task: TaskName | None) -> Embeddings:
         """Return the checked embeddings of texts of one task."""
+        # A function may not take a task at all.
         options: dict[str, Any] = {} if task is None else {"task": task}
         run: Encode = partial(self._encode, **options)
         vectors = checked_rows(np.asarray(run(texts)), texts).astype(np.float32)
@@ -336,6 +339,7 @@ class EmbeddingService(Service[TaskText]):
             return await super().rerank(query, documents, param, truncate=truncate)
         self.limits.check_texts(documents, param)
         distinct = list(dict.fromkeys(documents))
+        # The query has a task of its own, and so is encoded by itself.
         query_row, query_tokens = await self.embed([query], "query", truncate=truncate, task="query")
         rows, document_tokens = await self.embed(distinct, param, truncate=truncate, task="document")
         index_of = {document: index for index, document in enumerate(distinct)}

@@ -54,6 +54,7 @@ class Services(Traffic):
         self._set_models(self._servings or [])
 
     def _set_models(self, servings: Sequence[Serving]) -> None:
+        # New threads, as those of a stopped server take no more work.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="inference")
         self._search_thread = ThreadPoolExecutor(1, thread_name_prefix="search")
         self.all: list[Service[Any]] = [self._service(serving) for serving in servings]

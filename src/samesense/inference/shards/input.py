@@ -69,6 +69,7 @@ class Input:
 
     def sample(self, count: int) -> list[str]:
         """Return ``count`` texts, or all if there are fewer, evenly from at most :data:`SPREAD` shards."""
+        # A small sample needs no more shards than texts.
         shards = spread_over(len(self.parts), min(SPREAD, count))
         texts = [self.read(shard)[0] for shard in shards]
         per_shard = -(-count // len(shards))

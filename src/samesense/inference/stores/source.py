@@ -81,6 +81,7 @@ def source_of(reader: Reader, about: About, on_progress: Callable[[int], None] |
     kinds: dict[str, set[str]] = {}
     for name, kind in reader.kinds():
         kinds.setdefault(name, set()).add(_KINDS.get(kind, "json"))
+    # A missing value fits into every type.
     fields = {name: _common_kind(kinds_of_name - {"null"}) for name, kinds_of_name in kinds.items()}
     return Source(model, about.dim, about.dtype == "float16", fields, batches)
 
