@@ -152,6 +152,7 @@ def choice_key(source: str, backends: list[str]) -> str:
     facts = {
         "model": _files(Path(source).expanduser()) or source,
         "backends": sorted(backends),
+        # The variable limits the threads of every backend, and so is a part of the machine.
         "machine": [platform.machine(), _processor(), cores(), os.environ.get("OMP_NUM_THREADS")],
         "libraries": [versions.get(package) for package in ("torch", "onnxruntime")],
     }

@@ -87,6 +87,7 @@ def nearest(queries: Embeddings, blocks: Callable[[], Iterable[Block]], best: li
     slack = margin(queries.shape[1])
     for start in range(0, len(queries), BLOCK_QUERIES):
         query_block = queries[start : start + BLOCK_QUERIES]
+        # The rows are read again for each block of queries, as they may be more than memory holds.
         for ids, vectors in blocks():
             rows = vectors if vectors.dtype == np.float32 else unit_rows(vectors)
             scores = query_block @ rows.T

@@ -206,7 +206,6 @@ def encode_shards(
         if job.folder.exists(inputs.FILE):
             recorded = job.folder.json(inputs.FILE)
         texts = inputs.recall(recorded, paths) or _cut(paths, settings)
-        # Before the model is opened, which takes long.
         job.check("input", _input_part(texts))
         # The folder may hold another model than at the last call of this process.
         open_once.cache_clear()
