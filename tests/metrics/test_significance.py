@@ -125,3 +125,13 @@ def test_paired_p_values_are_small_as_often_as_promised_without_a_difference():
         first, second = truth + rng.normal(size=(2, 100))
         small += paired_bootstrap(first, second, truth, "pearson", samples=200, seed=trial).p_value <= 0.05
     assert 0.005 <= small / 200 <= 0.11
+
+
+@pytest.mark.parametrize("statistic", ["average_precision", "f1"])
+def test_thousands_of_balanced_pairs_are_compared(statistic):
+    """The number of placements of their positives is beyond any float."""
+    labels = np.tile([0.0, 1.0], 1000)
+    noise = np.random.default_rng(0).normal(size=(2, 2000))
+    better, worse = labels + noise[0] > 0.5, labels + 3 * noise[1] > 0.5
+    compared = paired_bootstrap(better.astype(float), worse.astype(float), labels, statistic, samples=200)
+    assert compared.difference > 0 and 0 <= compared.p_value < 0.02

@@ -36,7 +36,8 @@ def least_p_of_correlations(labels: Floats) -> float:
 
 def least_p_of_binary(labels: Floats) -> float:
     """Return the least two-sided p-value with labels 0 and 1: one placement of the positives among all."""
-    return min(1.0, 2.0 / comb(len(labels), int(labels.sum())))
+    # Integers divide at any size; a float of as many placements as a thousand pairs have would overflow.
+    return min(1.0, 2 / comb(len(labels), int(labels.sum())))
 
 
 def _check_binary(scores: Numbers, labels: Numbers) -> tuple[Floats, Floats]:
