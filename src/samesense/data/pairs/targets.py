@@ -171,7 +171,7 @@ def _unused(formed: Formed, pairs: int) -> str:
 
 def _pairs(data: PairData, labels: Iterable[float], summary: str, *, whole: bool = False) -> Targets:
     # Labels as they are need no copy.
-    label_column = labels
+    label_column: Sequence[Any] = data.labels
     if labels is not data.labels:
         label_column = numbers(labels, beside=data.sentences1, whole=whole)
     return Targets({"sentence1": data.sentences1, "sentence2": data.sentences2, "label": label_column}, summary)
