@@ -180,10 +180,17 @@ def run_trainer(
         stop.save(trainer)
         return True
     finally:
-        AcceleratorState._reset_state()  # else every later trainer of the process must have this precision
+        _forget_precision(trainer)
     if not stop.interrupted:
         _check_selected(trainer, why)
     return bool(trainer.state.global_step < trainer.state.max_steps)
+
+
+def _forget_precision(trainer: Trainer) -> None:
+    """Let later trainers of the process have another precision; this one keeps its own state, to evaluate with."""
+    state = trainer.accelerator.state
+    state.__dict__ = dict(state.__dict__)  # all states of a process share one dictionary
+    AcceleratorState._reset_state()
 
 
 class _WithoutFigure(TrainerCallback):

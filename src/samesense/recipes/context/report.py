@@ -102,7 +102,7 @@ def evaluate(output: Path, job: Job[Documents, ContextSettings]) -> tuple[Verdic
     tasks_by_role: list[tuple[Role, Task | None]] = [("test", test), (HELD_OUT, sections)]
     tasks_by_role += [("guard", guard) for guard in guards]
     verdict = _conclude(output, job, evaluations, tasks_by_role)
-    if verdict.task is not None:
+    if settings.encoder == "bi":  # a cross-encoder has no start that could be kept
         verdict = replace(verdict, kept=_reason_to_keep(job, verdict, sentences[:CONE]))
     write_json(output / VERDICT, verdict.to_dict())
     if settings.report:
