@@ -24,6 +24,21 @@ from samesense.errors import ConfigError, DataError
 PAGE = Path(__file__).parents[2] / "docs" / "data.md"
 
 
+TRIPLET_NAMES = (
+    "text,text_pos,text_neg",
+    "text,text_positive,text_negative",
+    "sentence,pos_sentence,neg_sentence",
+    "anchor_text,positive_text,negative_text",
+    "query_text,positive_passage,hard_negative_passage",
+    "sentence,sentencePos,sentenceNeg",
+    "Text,Text Pos,Text Neg",
+    "text,positive,negative",
+    "doc,doc_pos,doc_neg",
+    "frage,frage_pos,frage_neg",
+)
+"""Headers of an anchor with a positive and a negative."""
+
+
 class Rows(NamedTuple):
     """The cells of the rows, in order."""
 
@@ -316,18 +331,7 @@ RULES = [
             f"{names}\na cat sleeps,the cat is asleep,it rains\nsnow falls,it is snowing,noon\n",
             Labels([1, 0, 1, 0]),
         )
-        for names in (
-            "text,text_pos,text_neg",
-            "text,text_positive,text_negative",
-            "sentence,pos_sentence,neg_sentence",
-            "anchor_text,positive_text,negative_text",
-            "query_text,positive_passage,hard_negative_passage",
-            "sentence,sentencePos,sentenceNeg",
-            "Text,Text Pos,Text Neg",
-            "text,positive,negative",
-            "doc,doc_pos,doc_neg",
-            "frage,frage_pos,frage_neg",
-        )
+        for names in TRIPLET_NAMES
     ),
     Rule(
         "Columns",

@@ -12,6 +12,7 @@ from samesense.data.documents import running_documents
 from samesense.data.kinds import detect_kind, kind_of
 from samesense.data.sentences import unlabelled_texts
 from samesense.data.tuples.read import read_tuples
+from tests.data.test_reading_rules import TRIPLET_NAMES
 
 ROWS = [("a cat sleeps", "the cat is asleep", "it rains"), ("snow falls", "it is snowing", "noon")]
 
@@ -21,21 +22,7 @@ def table(path, header, rows):
     return path
 
 
-@pytest.mark.parametrize(
-    "names",
-    [
-        "text,text_pos,text_neg",
-        "text,text_positive,text_negative",
-        "sentence,pos_sentence,neg_sentence",
-        "anchor_text,positive_text,negative_text",
-        "query_text,positive_passage,hard_negative_passage",
-        "sentence,sentencePos,sentenceNeg",
-        "Text,Text Pos,Text Neg",
-        "text,positive,negative",
-        "doc,doc_pos,doc_neg",
-        "frage,frage_pos,frage_neg",
-    ],
-)
+@pytest.mark.parametrize("names", TRIPLET_NAMES)
 def test_three_columns_of_an_anchor_and_its_sides_are_triplets(tmp_path, names, caplog):
     caplog.set_level(logging.INFO, "samesense")
     path = table(tmp_path / "a.csv", names.split(","), ROWS)
