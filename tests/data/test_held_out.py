@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from samesense.data.held_out import FEWEST, MOST_SHARE, PER_DOCUMENT, hold_out_documents
+from samesense.data.held_out import FEWEST, MOST, MOST_SHARE, PER_DOCUMENT, compare_held_out, hold_out_documents
 from samesense.data.sentences import read_unlabelled
 
 
@@ -66,3 +66,18 @@ def test_a_folder_of_text_files_gives_its_sentences(tmp_path):
     (tmp_path / "a b.txt").write_text("One thing. Another thing.\n\nA third.\n", encoding="utf-8")
     (tmp_path / "empty.txt").write_text("", encoding="utf-8")
     assert list(read_unlabelled(str(tmp_path)).texts) == ["One thing.", "Another thing.", "A third."]
+
+
+def test_documents_that_were_held_out_are_compared_by_section_where_enough_have_several():
+    assert compare_held_out(made(12) + made(30, sections=1)).unit == "section"
+    by_document = compare_held_out(made(4) + made(30, sections=1))
+    assert by_document.unit == "document"
+    assert len(set(by_document.documents)) >= 30
+    assert len(set(compare_held_out(made(MOST + 50)).documents)) == MOST
+
+
+@pytest.mark.parametrize("documents", [[], made(1, sections=1), [[["one line"]]] * 50, made(FEWEST - 1)])
+def test_too_few_held_out_documents_are_not_compared(documents):
+    comparable = compare_held_out(documents)
+    assert not comparable.triplets
+    assert comparable.reason.startswith(f"{len(documents)} documents were held out, and {FEWEST} ")

@@ -155,7 +155,7 @@ def test_every_variant_of_the_surrogate_has_settings():
         for name, _, settings in variants(path):
             assert settings.encoder == "cross" or settings.for_start(bare=True).pooling == "mean", name
             if path.parent.name == "scaled":
-                steps = (100, 200, 300, 360) if path.stem == "labels" else (200,)
+                steps = {"labels": (100, 200, 300, 360), "labels-words": (50, 100, 150, 180)}.get(path.stem, (200,))
                 assert settings.max_steps in steps and settings.learning_rate == 1e-4, name
             elif isinstance(settings, SurrogateSettings):
                 assert (settings.learning_rate, settings.weight_decay, settings.held_out_share) == (1e-4, 0, 0.01), name

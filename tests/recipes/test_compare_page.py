@@ -14,6 +14,7 @@ from samesense.evaluation.binary import BinaryTask
 from samesense.evaluation.run import Cost
 from samesense.evaluation.sts import StsTask
 from samesense.inference.models.load import load
+from samesense.inference.models.model import Model
 from samesense.recipes.compare import memory as memory_module
 from samesense.recipes.compare.description import (
     count_unread,
@@ -132,7 +133,9 @@ def test_the_page_has_the_hashes_of_the_models(tiny, tmp_path):
     folder = save(tiny, tmp_path / "tiny")
     rows = [(f"a dog {word}", f"a cat {word}", row % 3) for row, word in enumerate(WORDS[:12])]
     page = tmp_path / "report.html"
-    samesense.compare([str(folder), f"{folder}?cls"], rows, speed=False).save(page)
+    letters = Model(score=lambda pairs: [float(len(a + b)) for a, b in pairs], name="letters", protocol="their number")
+    models = {"a folder": str(folder), "letters": letters}
+    samesense.compare(models, rows, speed=False).save(page)
     (digits,) = model_fingerprints([str(folder)]).values()
     assert digits in page.read_text(encoding="utf-8")
 

@@ -47,8 +47,8 @@ HARVEST = {"pairs": 60, "unit": 6, "shard_size": 20, "spacings": [4]}
 def documents(tmp_path_factory):
     path = tmp_path_factory.mktemp("documents") / "some.jsonl"
     rows = [{"sections": sections} for sections in some_documents(12)]
-    sections_flat = [sections[0] for sections in some_documents(36, seed=5)]
-    rows += [{"sections": sections_flat[start : start + 3]} for start in range(0, 36, 3)]
+    sections_flat = [sections[0] for sections in some_documents(60, seed=5)]
+    rows += [{"sections": sections_flat[start : start + 3]} for start in range(0, 60, 3)]
     path.write_text("\n".join(map(json.dumps, rows)) + "\n")
     return str(path)
 
@@ -144,14 +144,14 @@ def test_from_documents_to_an_evaluated_model_and_only_what_changed_again(docume
     assert {("sections", name, "accuracy") for name in ("start", "whitened start", "surrogate")} <= {*values}
     learnt = Corpus(output / "origin" / "corpus", ContextSettings(**given).origin_settings().shape())
     held = list(held_out(running_documents(documents), ORIGIN["held_out_documents"]))
-    assert 4 <= len(held) < 12 and not {text for document in held for section in document for text in section} & {
+    assert 16 <= len(held) < 20 and not {text for document in held for section in document for text in section} & {
         *learnt
     }
     assert ("sts", "start", "spearman") in values and ("surrogate", str(output / "surrogate"), "mse") in values
     report = (output / "report.md").read_text()
     for word in (
         "recommended: ",
-        "triplets of sections in documents that were held out",
+        "triplets by section, in documents that were held out",
         "held-out pairs: Spearman",
         "test.tsv",
         "| origin: generator |",
@@ -313,8 +313,10 @@ def test_settings_of_the_parts_are_checked_at_once(options, words):
 
 
 def test_what_is_held_out_depends_on_the_document_alone():
-    documents = [[[f"sentence {n}"], ["another"]] for n in range(1000)] + [[["alone"]]] * 9
+    documents = [[[f"sentence {n}"], ["another"]] for n in range(500)]
+    documents += [[[f"sentence {n}", "another"]] for n in range(500, 1000)] + [[["alone"]]] * 9
     some = list(held_out(documents, 0.2))
+    assert 80 < sum(len(document) == 1 for document in some) < 120 and [["alone"]] not in some
     assert 150 < len(some) < 250 and list(held_out(reversed(documents), 0.2)) == some[::-1]
     assert list(without_held_out(documents, 0.2)) == [document for document in documents if document not in some]
     assert not list(held_out(documents, 0.0))

@@ -105,13 +105,16 @@ def without_held_out(documents: Iterable[list[list[str]]], fraction: float) -> I
 
 
 def held_out(documents: Iterable[list[list[str]]], fraction: float) -> Iterator[list[list[str]]]:
-    """Yield this share of the documents with several sections, chosen by a hash of their content."""
+    """Yield this share of the documents with two different sentences or more, chosen by a hash of their content."""
     return (document for document in documents if _is_held_out(document, fraction))
 
 
 def _is_held_out(document: list[list[str]], fraction: float) -> bool:
+    # A document of one sentence allows no comparison, so it may be learnt from.
+    if len({sentence for section in document for sentence in section}) < 2:
+        return False
     # The first 12 hexadecimal digits of the hash, as a uniform number below 16**12.
-    return len(document) > 1 and int(rows_hash(document)[:12], 16) < fraction * 16**12
+    return int(rows_hash(document)[:12], 16) < fraction * 16**12
 
 
 def _iterate_documents(source: str | Path, language: Language) -> Iterator[tuple[list[list[str]], bool]]:

@@ -69,16 +69,33 @@ def hold_out_documents(documents: Sequence[Document]) -> tuple[list[Document], H
     # Sorted by hash, so that the choice does not depend on the order of the documents.
     chosen = set(sorted(candidates, key=lambda number: rows_hash(documents[number]))[:count])
     train = [document for number, document in enumerate(documents) if number not in chosen]
-    held_out = [documents[number] for number in sorted(chosen)]
-    if unit == "section":
-        triplets = _of_sections(held_out)
-    else:
-        triplets = _of_documents(held_out)
-    if len({number for number, _ in triplets}) < FEWEST:
+    held_out = triplets_of([documents[number] for number in sorted(chosen)], unit)
+    if len(set(held_out.documents)) < FEWEST:
         return list(documents), HeldOutSections(reason=_too_few(len(candidates)))
-    return train, HeldOutSections(
-        triplets=tuple(triplet for _, triplet in triplets),
-        documents=tuple(number for number, _ in triplets),
+    return train, held_out
+
+
+def compare_held_out(documents: Sequence[Document]) -> HeldOutSections:
+    """Return triplets of documents that were held out already: of their sections where enough have several."""
+    units: tuple[Unit, ...] = ("section", "document")
+    for unit in units:
+        held_out = triplets_of(documents[:MOST], unit)
+        if len(set(held_out.documents)) >= FEWEST:
+            return held_out
+    return HeldOutSections(
+        reason=f"{len(documents)} documents were held out, and {FEWEST} that have sentences to compare are needed"
+    )
+
+
+def triplets_of(documents: Sequence[Document], unit: Unit) -> HeldOutSections:
+    """Return the triplets of some documents, by their sections or by document."""
+    if unit == "section":
+        numbered = _of_sections(documents)
+    else:
+        numbered = _of_documents(documents)
+    return HeldOutSections(
+        triplets=tuple(triplet for _, triplet in numbered),
+        documents=tuple(number for number, _ in numbered),
         unit=unit,
     )
 
@@ -137,7 +154,10 @@ def _of_documents(documents: Sequence[Document]) -> list[tuple[int, Triplet]]:
         for sentence in section:
             owners.setdefault(sentence, number)
     # As sections of one document, so that negatives come from other documents.
-    triplets = section_triplets([sections], sum(map(len, sections)), SEED)
+    try:
+        triplets = section_triplets([sections], max(1, sum(map(len, sections))), SEED)
+    except DataError:  # there is only one document, or each has one sentence
+        return []
     counts = [0] * len(documents)
     numbered_triplets = []
     for triplet in triplets:

@@ -6,12 +6,14 @@ import platform
 import shlex
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 
 import torch
 
 from samesense.encoder.names import base_of, local_folder, split_options
+from samesense.errors import ModelError
 from samesense.execution.versions import environment
 from samesense.failures import shortened
 from samesense.hashes import folder_hash
@@ -75,7 +77,8 @@ def _fingerprint(spec: str) -> str:
     kind, _ = split_kind(base)
     folder = None
     if not kind:
-        folder = local_folder(split_options(base)[0])
+        with suppress(ModelError):  # the name of a function or of an opened model leads to no folder
+            folder = local_folder(split_options(base)[0])
     if folder is None:
         return ""
     files = (path for path in sorted(folder.rglob("*")) if path.is_file() and _decides(path, folder))

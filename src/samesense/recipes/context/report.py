@@ -11,11 +11,12 @@ from typing import Any, Final
 import numpy as np
 
 from samesense.context.corpus.corpus import Corpus
-from samesense.data.documents import Triplet, held_out, section_triplets
+from samesense.data.documents import held_out
+from samesense.data.held_out import compare_held_out
 from samesense.data.pairs.data import PairData
 from samesense.errors import DataError
 from samesense.evaluation.run import Evaluations, evaluate_candidates
-from samesense.evaluation.sections import PER_DOCUMENT, TRIPLET_SEED, SectionTask
+from samesense.evaluation.sections import SectionTask
 from samesense.evaluation.sts import StsTask
 from samesense.evaluation.task import Task
 from samesense.execution.speed import Speed, time_in_turns
@@ -26,7 +27,6 @@ from samesense.recipes.context.documents import Documents
 from samesense.recipes.context.settings import ContextSettings
 from samesense.recipes.job import Job
 from samesense.recipes.origin.recipe import documents_of
-from samesense.recipes.origin.settings import OriginSettings
 from samesense.recipes.outcome.advice import Observations, advice
 from samesense.recipes.outcome.conclude import reason_to_keep, write_page
 from samesense.recipes.outcome.measure import CONE, NO_START, random_cosines
@@ -58,9 +58,6 @@ REPORT = "report.md"
 
 HELD_OUT: Final = "held-out sections"
 """Name of the triplets of documents that were held out."""
-
-FEWEST_TRIPLETS = 50
-"""Triplets below which their interval is wider than any gain, some 14 points on each side of 50 %."""
 
 FITTED = 5000
 """Sentences by which the start is whitened."""
@@ -158,7 +155,7 @@ def _conclude(
     guards = tuple(finding for finding in findings if finding.role == "guard")
     reason = ""
     if first is None:
-        reason = f"neither test pairs nor {FEWEST_TRIPLETS} triplets"
+        reason = "neither test pairs nor enough documents that were held out"
         if job.settings.encoder == "cross":
             reason = NO_START
     verdict = Verdict(task=first, guards=guards, reason=reason, problems=tuple(problems))
@@ -201,24 +198,20 @@ def _of(evaluations: Evaluations, task: Task, model: str) -> TaskResult:
 
 
 def _sections(job: Job[Documents, ContextSettings]) -> tuple[SectionTask | None, str]:
-    """Return the task on the sections of held-out documents, if there are enough, and what is said of it."""
-    triplets = _held_out_triplets(job.data, job.settings.origin_settings())
-    if len(triplets) < FEWEST_TRIPLETS:
-        return None, (
-            f"not evaluated on sections: documents that were held out give {len(triplets)} triplets, and "
-            f"{FEWEST_TRIPLETS} are needed"
-        )
-    task = SectionTask(triplets, HELD_OUT, note="of documents from which nothing was learnt")
-    return task, f"evaluated on {len(triplets):,} triplets of sections in documents that were held out"
-
-
-def _held_out_triplets(documents: Documents, origin: OriginSettings) -> list[Triplet]:
-    """Return triplets of sections in the documents that the corpus leaves out, none if no document allows one."""
-    documents_held_out = list(held_out(documents_of(documents.sources, origin), origin.held_out_documents))
-    try:
-        return section_triplets(documents_held_out, PER_DOCUMENT, TRIPLET_SEED)
-    except DataError:
-        return []
+    """Return the task on held-out documents, if there are enough, and what is said of it."""
+    origin = job.settings.origin_settings()
+    documents = list(held_out(documents_of(job.data.sources, origin), origin.held_out_documents))
+    comparable = compare_held_out(documents)
+    if not comparable.triplets:
+        return None, f"not evaluated on held-out documents: {comparable.reason}"
+    count = len(comparable.triplets)
+    task = SectionTask(
+        comparable.triplets,
+        HELD_OUT,
+        documents=comparable.documents,
+        note="of documents from which nothing was learnt",
+    )
+    return task, f"evaluated on {count:,} triplets by {comparable.unit}, in documents that were held out"
 
 
 def _some_sentences(output: Path, settings: ContextSettings) -> list[str]:

@@ -124,7 +124,7 @@ class OriginSettings(Settings):
         description="corpus: stop after the document that reaches this number of words [all]",
     )
     held_out_documents: float = Field(
-        0.0, ge=0, lt=1, description="corpus: share of the documents with sections that is left out, to evaluate on"
+        0.0, ge=0, lt=1, description="corpus: share of the documents that is left out, to evaluate on"
     )
     windows: int = Field(100, ge=1, description="context set: contexts of a sentence")
     left: int = Field(2, ge=1, description="corpus: most sentences of a context before the sentence")
