@@ -107,7 +107,7 @@ def evaluate(output: Path, job: Job[Documents, ContextSettings]) -> tuple[Verdic
 
     advice = []
     if tasks and len(specs) > 1:
-        advice = _recommended(evaluations, tasks[0].dataset, settings)
+        advice = _recommended(evaluations, tasks[0].dataset, settings, keeps_start=bool(verdict.kept))
     evaluated = [data for data in (job.test, job.dev, *job.guards) if data is not None]
     messages = [f"evaluated on {data.name} ({len(data):,} pairs)" for data in evaluated]
     failures = [
@@ -221,7 +221,7 @@ def _some_sentences(output: Path, settings: ContextSettings) -> list[str]:
     return corpus.sentences(np.random.default_rng(0).permutation(ids)[:FITTED])
 
 
-def _recommended(evaluations: Evaluations, dataset: str, settings: ContextSettings) -> list[str]:
+def _recommended(evaluations: Evaluations, dataset: str, settings: ContextSettings, *, keeps_start: bool) -> list[str]:
     """Return which of the models is best on a data set, how sure that is, and how to have it."""
     rows = [row for row in evaluations.results if row.dataset == dataset]
     ranking = rank([row for row in evaluations.evidence if row.dataset == dataset], rows, against=START)
@@ -229,10 +229,14 @@ def _recommended(evaluations: Evaluations, dataset: str, settings: ContextSettin
         return []
     selection = {
         SURROGATE: f"take the Surrogate, {SURROGATE}/model of this run",
-        START: f"stay with {settings.model}; nothing that was made here is better",
+        START: f"stay with {settings.model}; nothing that was made here was shown to be better",
         WHITENED: f"whitening alone does more: samesense whiten {settings.model} TEXTS --output FOLDER",
     }
-    return [*verdict_lines(ranking), f"recommended: {selection[ranking.standings[0].model]}"]
+    best = ranking.standings[0].model
+    # The highest score is no reason to leave a start that it was not shown to surpass.
+    if keeps_start and best == SURROGATE:
+        best = START
+    return [*verdict_lines(ranking), f"recommended: {selection[best]}"]
 
 
 TIMED = 512
