@@ -279,6 +279,7 @@ def test_documents_to_a_search(follow):
     assert Path("report.html").is_file()
 
 
+@pytest.mark.long
 def test_four_models_to_a_choice(follow, tmp_path):
     """Labelled pairs and four models become a recommendation with its interval, cost and a page."""
     from sentence_transformers import SentenceTransformer

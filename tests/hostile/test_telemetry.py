@@ -97,8 +97,8 @@ class Proxy:
             self.reached.set()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["bi-encoder", pytest.param("cross-encoder", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["bi-encoder", "cross-encoder"])
 def test_training_from_a_folder_asks_no_hub(user, tiny_trunk, toy_pairs, tmp_path, kind):
     """Neither while the folder is loaded, nor when checkpoints are saved, nor when the result is loaded and used."""
     online = {name: value for name, value in user.items() if not name.startswith(("HF_HUB_OFFLINE", "HF_DATASETS"))}

@@ -114,6 +114,7 @@ def test_a_copy_remembers_apart(openers):
     assert model.fill(TEXTS) == len(TEXTS)  # which remembers nothing
 
 
+@pytest.mark.long
 def test_an_exported_model_that_was_replaced_is_refused(openers, tiny_trunk, tmp_path):
     export(str(tiny_trunk), tmp_path / "e")
     content = pickle.dumps(load(str(tmp_path / "e"), backend="onnx"))
@@ -139,7 +140,7 @@ def test_pipelines_of_scikit_learn_are_cloned_and_pickled(openers, kind):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["bi", "cross", "exported", "origin"])
+@pytest.mark.parametrize("kind", [pytest.param("bi", marks=pytest.mark.long), "cross", "exported", "origin"])
 def test_other_processes_give_the_same_answers(openers, kind):
     model = openers[kind]()
     run = model.encode if model.embeds else model.scores

@@ -251,6 +251,7 @@ def test_a_query_of_a_collection_does_not_import_torch(bare, tmp_path):
     assert not imports_torch(run(*query, "--model", moved))
 
 
+@pytest.mark.long
 def test_a_query_by_another_model_is_refused(bare, tmp_path):
     texts = tmp_path / "texts.txt"
     texts.write_text("a man\na dog\n", encoding="utf-8")

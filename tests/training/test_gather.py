@@ -93,7 +93,7 @@ def check_tuples(out):
         assert expected[0] > 0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_command_under_torchrun_leaves_one_whole_run(tiny_trunk, toy_pairs, tmp_path):
     command = ["samesense", "train", toy_pairs / "train.tsv", "--dev", toy_pairs / "dev.tsv"]
     command += ["--test", toy_pairs / "test.tsv", "--model", tiny_trunk, "--max-steps", 6, "--batch-size", 8]
