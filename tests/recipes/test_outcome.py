@@ -45,7 +45,7 @@ def test_a_part_of_dev_is_set_apart_and_shares_no_sentence(many):
         {*map(plain_text, [*pairs.sentences1, *pairs.sentences2])} for pairs in (sets.selecting, sets.verdict.data)
     ]
     assert not texts[0] & texts[1] and sets.verdict.name == "many.tsv (apart)"
-    assert "share no sentence with those that did" in sets.verdict.how
+    assert "share no sentence with those that did" in sets.verdict.description
     assert len(sets.selecting) + len(sets.verdict.data) == len(many)
     large = concat([replace(many, sentences1=[f"{copy} {pairs}" for pairs in many.sentences1]) for copy in range(16)])
     assert 990 <= len(sets_of(large, None).verdict.data) <= 1000
@@ -65,7 +65,7 @@ def test_evaluations_take_a_tenth_of_the_training_between_them(batch, every, mos
 def test_a_sentence_in_every_pair_leaves_pairs_apart(many):
     hub = replace(many, sentences1=["the hub"] * len(many))
     for cross_fit in (True, False):
-        assert "share no pair" in sets_of(hub, None, cross_fit=cross_fit).verdict.how
+        assert "share no pair" in sets_of(hub, None, cross_fit=cross_fit).verdict.description
 
 
 def test_no_verdict_is_invented(many, files):

@@ -243,7 +243,9 @@ def test_models_are_timed_in_turns_once(monkeypatch):
         lambda models, texts: [SimpleNamespace(speed=Speed((1.0, 2.0, 3.0)), disturbed="busy") for _ in models],
     )
     lines = [line(str(number), 0.9 - number / 1000, float(number), place=f"place {number}") for number in range(30)]
-    state = SimpleNamespace(asked=SimpleNamespace(cpu_drop=2, budget=60), dev_texts=["a text"], state=SimpleNamespace())
+    state = SimpleNamespace(
+        request=SimpleNamespace(cpu_drop=2, budget=60), dev_texts=["a text"], state=SimpleNamespace()
+    )
     rounds, disturbed = end.time_models(state, lines, {})
     assert loaded == ["place 0", "place 20", "place 19"], "the best, and the fastest of those that lose little"
     assert (rounds["place 20"], disturbed) == ([1.0, 2.0, 3.0], "busy")
@@ -379,7 +381,7 @@ def test_a_finished_race_has_in_its_folders_what_is_asked_for_now(toy_pairs, tmp
         planned = SimpleNamespace(test=samesense.read(toy_pairs / f"{test}.tsv"))
         request = SimpleNamespace(cpu_drop=drop, planned=planned, output=tmp_path, budget=9)
         return end.finish(
-            SimpleNamespace(state=state, asked=request, clock=SimpleNamespace(spent=1), save=lambda: None)
+            SimpleNamespace(state=state, request=request, clock=SimpleNamespace(spent=1), save=lambda: None)
         )
 
     for drop, cpu in ((2, "mid"), (20, "tiny"), (2, "mid")):
@@ -404,7 +406,9 @@ def test_a_form_that_cannot_be_made_is_noted_and_the_others_are(monkeypatch, tmp
     notes = []
     best = SimpleNamespace(place="p", name="best", speed=1.0)
     state = SimpleNamespace(board=lambda: [], note=notes.append, lines=[], save=lambda: None)
-    cells = SimpleNamespace(state=state, asked=SimpleNamespace(output=tmp_path, seed=1), clock=None, save=lambda: None)
+    cells = SimpleNamespace(
+        state=state, request=SimpleNamespace(output=tmp_path, seed=1), clock=None, save=lambda: None
+    )
     monkeypatch.setattr(module, "FORMS", {"static": fails, "int8": lambda *_: "int8: no time"})
     for name, value in (("quality_of", best), ("shape_of", (2, 32)), ("_texts", []), ("_sample", [])):
         monkeypatch.setattr(module, name, lambda *_, value=value: value)

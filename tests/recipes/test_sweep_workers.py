@@ -110,7 +110,7 @@ def test_ctrl_c_ends_a_sweep_though_no_cell_was_stopped_by_it(monkeypatch, when)
     monkeypatch.setattr(workers, "_outcome", lambda *_: "finished")
     if when == "the last one ends":
         monkeypatch.setattr(workers, "wait", waited)
-    slots = SimpleNamespace(count=2 if when == "the next is made ready" else 1, asked=2, learn=lambda *_: None)
+    slots = SimpleNamespace(count=2 if when == "the next is made ready" else 1, jobs=2, learn=lambda *_: None)
     finished = workers.run_cells(cells_of(), slots, lambda running: None)
     assert next(finished)[1] == "finished"
     with pytest.raises(KeyboardInterrupt):

@@ -23,7 +23,7 @@ from samesense.inference.stores.copy import StoreName
 from samesense.types import Precision
 
 if TYPE_CHECKING:
-    from samesense.inference.collection.collection import Collection, Found
+    from samesense.inference.collection.collection import Collection, SearchHit
     from samesense.inference.collection.embedder import Embedder
 
 # Commands import what they use when they run, so that --help and completion stay quick.
@@ -268,7 +268,7 @@ def _open(folder: Path) -> Collection:
     return Collection.open(folder)
 
 
-def _put_match(match: Found, query: str | None) -> None:
+def _put_match(match: SearchHit, query: str | None) -> None:
     """Write one match; a passage with its location in its file, shortened to the width of a terminal."""
     cells = []
     # A single query needs no name beside its matches.
@@ -289,7 +289,7 @@ def _put_match(match: Found, query: str | None) -> None:
     put_row(*cells, text)
 
 
-def _location(match: Found) -> str:
+def _location(match: SearchHit) -> str:
     """Return the file of a passage, and its page, line or number in it."""
     metadata = match.metadata
     name = next((name for name in ("page", "line", "passage") if name in metadata), None)

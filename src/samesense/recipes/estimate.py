@@ -150,7 +150,7 @@ def measured_step(job: Job[Any, Any], prepare: Prepare) -> tuple[float, float]:
 def _part(job: Job[Any, Any]) -> Any:
     """Return the data, or a part of them where teachers are to read every sentence."""
     count = (2 + TIMED_STEPS) * job.settings.batch_size
-    if not getattr(job.settings, "asked", ()) or len(job.data) <= count:
+    if not getattr(job.settings, "embedding_models", ()) or len(job.data) <= count:
         return job.data
     return job.data.take(spread_over(len(job.data), count))
 

@@ -24,21 +24,21 @@ UNLABELLED = "simcse-unlabelled"
 
 
 @dataclass(frozen=True)
-class Found:
+class DetectedSource:
     """A source and what it holds."""
 
     source: Source  # labelled pairs are read already where there are several sources
-    told: DetectedKind
+    detected: DetectedKind
 
     @property
     def key(self) -> tuple[Any, ...]:
         """What two sources share that are trained on as one."""
         if isinstance(self.source, PairData):
             return "pairs", self.source.kind, self.source.scale
-        columns = self.told.columns
-        if self.told.kind == "texts":
+        columns = self.detected.columns
+        if self.detected.kind == "texts":
             columns = None  # texts are texts, however their column is called
-        return self.told.kind, columns
+        return self.detected.kind, columns
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,8 @@ class Fitting:
     method: Method
     form: str = ""  # shipped file of what differs from the method's own
     columns: str | None = None  # columns of the data, where they are given or guessed
-    told: tuple[str, ...] = ()  # lines to print: what the data are, and how that was detected
-    found: tuple[Found, ...] = ()  # of method mixed, its sources
+    messages: tuple[str, ...] = ()  # lines to print: what the data are, and how that was detected
+    sources: tuple[DetectedSource, ...] = ()  # of method mixed, its sources
 
 
 def fitting_method(
@@ -92,35 +92,37 @@ def _fitting_of_sources(
     sources: Sequence[Source], config: str, overrides: Mapping[str, Any], reading: Reading, *, is_mixed: bool
 ) -> Fitting:
     """Return the method that suits the kinds of the sources; ``is_mixed`` if it was chosen to be method mixed."""
-    detected = _found(sources, reading, read=is_mixed or len(sources) > 1)
+    detected = _detect_kinds(sources, reading, read=is_mixed or len(sources) > 1)
     lines = tuple(
-        f"{short_name(source)}: {item.told.line}; `method` overrides"
+        f"{short_name(source)}: {item.detected.line}; `method` overrides"
         for source, item in zip(sources, detected, strict=True)
     )
     if is_mixed or len({item.key for item in detected}) > 1:
-        return Fitting(METHODS["mixed"], told=lines, found=detected)
+        return Fitting(METHODS["mixed"], messages=lines, sources=detected)
     if overrides.get("teacher"):
         return Fitting(METHODS["rankcse"], columns=reading.columns)
-    kind = detected[0].told.kind
+    kind = detected[0].detected.kind
     if kind in ("documents", "texts") and config == "auto":
         form = UNLABELLED
     else:
         form = form_of(kind)
-    return Fitting(METHODS[KIND_INFO[kind].method], form, detected[0].told.columns, lines)
+    return Fitting(METHODS[KIND_INFO[kind].method], form, detected[0].detected.columns, lines)
 
 
-def _found(data: Sequence[Source], reading: Reading, *, read: bool) -> tuple[Found, ...]:
+def _detect_kinds(data: Sequence[Source], reading: Reading, *, read: bool) -> tuple[DetectedSource, ...]:
     """Return what the sources hold, labelled pairs read where their labels decide what is trained on as one."""
-    detected = [Found(source, detect_kind(source, reading.columns)) for source in data]
+    detected = [DetectedSource(source, detect_kind(source, reading.columns)) for source in data]
     if not read:
         return tuple(detected)
-    return tuple(replace(item, source=_read(item, reading)) if item.told.kind == "pairs" else item for item in detected)
+    return tuple(
+        replace(item, source=_read(item, reading)) if item.detected.kind == "pairs" else item for item in detected
+    )
 
 
-def _read(item: Found, reading: Reading) -> PairData:
+def _read(item: DetectedSource, reading: Reading) -> PairData:
     if isinstance(item.source, PairData):
         return item.source
-    pair_reading = replace(reading, columns=item.told.columns).for_evaluation(item.source)
+    pair_reading = replace(reading, columns=item.detected.columns).for_evaluation(item.source)
     return read_labelled([item.source], None, pair_reading)
 
 

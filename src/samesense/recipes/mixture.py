@@ -10,7 +10,7 @@ from samesense.data.kinds import KIND_INFO, DataKind
 from samesense.data.pairs.data import PairData, concat
 from samesense.data.rows.sources import Source
 from samesense.errors import ConfigError
-from samesense.recipes.fitting import Found, form_of
+from samesense.recipes.fitting import DetectedSource, form_of
 from samesense.recipes.methods import METHODS, Method
 from samesense.recipes.mixed.data import Mixture, Part
 from samesense.recipes.mixed.settings import MixedSettings
@@ -33,7 +33,7 @@ OF_RUN = {*MixedSettings.model_fields} - {*OF_ALL, "parts"}
 
 
 def mixture(
-    sources: Sequence[Found], config: str, options: Mapping[str, Any], reading: Reading
+    sources: Sequence[DetectedSource], config: str, options: Mapping[str, Any], reading: Reading
 ) -> tuple[str, MixedSettings, Mixture]:
     """Read the sources and bind the settings of the run and of each part; the name returned is for display.
 
@@ -76,15 +76,15 @@ def _known_settings(method: Method, part_settings: Mapping[str, Any]) -> dict[st
     return {name: value for name, value in part_settings.items() if name in method.settings.model_fields}
 
 
-def _groups(sources: Sequence[Found]) -> dict[str, list[Found]]:
+def _groups(sources: Sequence[DetectedSource]) -> dict[str, list[DetectedSource]]:
     """Return the sources by the name of their part, those that are trained on as one together."""
-    groups: dict[tuple[Any, ...], list[Found]] = {}
+    groups: dict[tuple[Any, ...], list[DetectedSource]] = {}
     for item in sources:
         groups.setdefault(item.key, []).append(item)
-    groups_by_name: dict[str, list[Found]] = {}
+    groups_by_name: dict[str, list[DetectedSource]] = {}
     for group in groups.values():
         first = group[0]
-        name = NAMES.get(first.told.kind, "pairs")
+        name = NAMES.get(first.detected.kind, "pairs")
         if isinstance(first.source, PairData):
             name = first.source.kind
         # Labelled pairs of two scales are two parts of one name.
@@ -95,12 +95,12 @@ def _groups(sources: Sequence[Found]) -> dict[str, list[Found]]:
     return groups_by_name
 
 
-def _method(source: Found, part_settings: Mapping[str, Any]) -> Method:
-    if source.told.kind == "documents":
+def _method(source: DetectedSource, part_settings: Mapping[str, Any]) -> Method:
+    if source.detected.kind == "documents":
         return METHODS["sections"]  # contexts are more than one training
-    if source.told.kind == "texts" and part_settings.get("teacher"):
+    if source.detected.kind == "texts" and part_settings.get("teacher"):
         return METHODS["rankcse"]
-    return METHODS[KIND_INFO[source.told.kind].method]
+    return METHODS[KIND_INFO[source.detected.kind].method]
 
 
 def _check_used(methods: Mapping[str, Method], part_settings: Mapping[str, Any], tables: Mapping[str, Any]) -> None:
@@ -141,7 +141,9 @@ def _changes_encoder(name: str, value: Any) -> bool:
     return (name == "dropout" and value is not None) or (name, value) == ("head", "kept")
 
 
-def _part(name: str, method: Method, group: Sequence[Found], overrides: Mapping[str, Any], reading: Reading) -> Part:
+def _part(
+    name: str, method: Method, group: Sequence[DetectedSource], overrides: Mapping[str, Any], reading: Reading
+) -> Part:
     """Read the sources of a part, its settings deciding how."""
     sources: list[Source] = [item.source for item in group]
     data: Any = None
@@ -154,10 +156,10 @@ def _part(name: str, method: Method, group: Sequence[Found], overrides: Mapping[
         columns = None
         # Texts of several sources are one part, whatever their columns are called.
         if name != "sentences":
-            columns = group[0].told.columns
+            columns = group[0].detected.columns
     part_reading = replace(reading, columns=columns)
     moved, _ = method.own_settings({}, part_reading)  # what is left of it is for labelled pairs
-    _, settings = method.choose("auto", {**moved, **overrides}, lambda: data, form_of(group[0].told.kind))
+    _, settings = method.choose("auto", {**moved, **overrides}, lambda: data, form_of(group[0].detected.kind))
     if getattr(settings, "encoder", "bi") != "bi":
         raise ConfigError(f"{name}: data of several kinds train one encoder of sentences; received encoder cross.")
     if data is None:

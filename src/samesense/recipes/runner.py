@@ -362,7 +362,7 @@ def _how_scored(sets: Sets) -> dict[str, str]:
     first = sets.verdict
     if not isinstance(first, ComparedSet) or first.role not in (CROSS_FITTED, OUT_OF_FOLD):
         return {}
-    return {"How it was tested": f"On {first.name}: {len(first.data):,} pairs {first.how}."}
+    return {"How it was tested": f"On {first.name}: {len(first.data):,} pairs {first.description}."}
 
 
 def recorded_score(recorder: StepScores, dev: PairData) -> Callable[[Any], float]:

@@ -69,13 +69,13 @@ class TrainingPlan:
     held_out: bool = False  # whether dev was held out of the training data
     test_held_out: bool = False  # whether test was
     cross_validation: CrossValidation | None = None  # folds that give the verdict and choose the number of steps
-    told: tuple[str, ...] = ()  # lines to print: what the data are, which decided the method
+    messages: tuple[str, ...] = ()  # lines to print: what the data are, which decided the method
 
     def lines(self) -> list[str]:
         """Return in words what the data are, what selects, and which settings hold."""
         settings = "".join(f", {key} = {value}" for key, value in self.given.items())
         return [
-            *self.told,
+            *self.messages,
             *self._data_lines(),
             f"selection: {self._selection()}",
             *self._conclusion(),
@@ -152,11 +152,11 @@ class TrainingPlan:
         """Return on what there will be a verdict, and what more is done."""
         verdict_set = self.sets.verdict
         if isinstance(verdict_set, SectionSet):
-            lines = [f"beside the start: {len(set(verdict_set.held_out.documents))} examples {verdict_set.how}"]
+            lines = [f"beside the start: {len(set(verdict_set.held_out.documents))} examples {verdict_set.description}"]
         else:
             lines = []
             if verdict_set:
-                origin = verdict_set.how or f"of {verdict_set.name}"
+                origin = verdict_set.description or f"of {verdict_set.name}"
                 lines.append(f"beside the start: {len(verdict_set.data)} pairs {origin}")
         if verdict_set is None and getattr(self.train, "held_out", None) is not None:
             lines = [f"no verdict: {self.sets.reason}"]  # before the time is spent
@@ -281,8 +281,8 @@ def plan(
         reading = replace(reading, columns=None)  # of one text, or an anchor, they are none of pairs
     bound: EncoderSettings
     examples: Examples
-    if fitting.found:
-        name, bound, examples = mixture(fitting.found, config, options, reading)
+    if fitting.sources:
+        name, bound, examples = mixture(fitting.sources, config, options, reading)
     else:
         name, bound, examples = _opened(
             fitting, sources, config, method_settings, method_reading, with_held_out=test is None
@@ -317,7 +317,7 @@ def plan(
         held_out=held_out,
         test_held_out=test_share is not None,
         cross_validation=cross_validation,
-        told=fitting.told,
+        messages=fitting.messages,
     )
 
 

@@ -40,7 +40,7 @@ class Finding:
     low: float  # lower end of the 95 % interval of the difference, by paired bootstrap
     high: float  # upper end of it
     p_value: float  # two-sided, of this set alone
-    how: str = ""  # how the set was split off, in words
+    description: str = ""  # how the set was split off, in words
     against: str = "the start"  # what the model before is
     start_low: float | None = None  # lower end of the 95 % interval of the figure before, where there is one
     start_high: float | None = None  # upper end of it
@@ -93,8 +93,8 @@ class Finding:
     def examples(self) -> str:
         """Return the number of examples, how they were split off, and how many of them were trained on."""
         sentence = f"{self.n:,} examples"
-        if self.how:
-            sentence += f" {self.how}"
+        if self.description:
+            sentence += f" {self.description}"
         if not self.trained_on:
             return sentence
         overlap = f"{self.trained_on:,} of them were trained on"
@@ -140,7 +140,7 @@ def compare(
         low=comparison.low,
         high=comparison.high,
         p_value=comparison.p_value,
-        how=description,
+        description=description,
         against=against,
         start_low=start.low,
         start_high=start.high,

@@ -12,7 +12,7 @@ import uvicorn
 
 from samesense.errors import DataError
 from samesense.inference.calibration.calibration import Calibration, Isotonic
-from samesense.inference.collection.collection import Found
+from samesense.inference.collection.collection import SearchHit
 from samesense.inference.serve.app import build_app
 from samesense.inference.serve.service import Serving
 from samesense.inference.serve.services import Services
@@ -79,7 +79,7 @@ class StoreSearch:
         ]
         answers = []
         for query in vectors:
-            hits = [Found(number, float(row @ query), STORE[number], {"place": number}) for number, row in matching]
+            hits = [SearchHit(number, float(row @ query), STORE[number], {"place": number}) for number, row in matching]
             answers.append(sorted(hits, key=lambda hit: (-hit.score, hit.id))[:top])
         return answers
 

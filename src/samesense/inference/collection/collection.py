@@ -36,7 +36,7 @@ DEPTH = 100
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchHit:
     """A hit: one text of an answer.
 
     Attributes:
@@ -233,7 +233,7 @@ class Collection:
         where: Where = None,
         exact: bool = False,
         hybrid: bool = False,
-    ) -> list[list[Found]]:
+    ) -> list[list[SearchHit]]:
         """Return for each text the ``top`` nearest of the collection, the nearest first.
 
         Among equal scores the query itself comes first, then the texts in the order of their ids.
@@ -267,7 +267,7 @@ class Collection:
 
     def text_search(
         self, texts: Iterable[str], *, top: int = 10, where: Where = None, stop: threading.Event | None = None
-    ) -> list[list[Found]]:
+    ) -> list[list[SearchHit]]:
         """Return for each text the ``top`` texts with its words, by BM25; see :meth:`query` and :meth:`search`."""
         queries, top = checked_queries(texts, top)
         chosen = condition(where)
@@ -285,7 +285,7 @@ class Collection:
         identity: str | None = None,
         texts: Sequence[str] | None = None,
         stop: threading.Event | None = None,
-    ) -> list[list[Found]]:
+    ) -> list[list[SearchHit]]:
         """Return the hits of queries given as vectors ``(queries, dim)``; see :meth:`query`.
 
         The search is hybrid where the queries' texts are given as ``words``. Among equal scores the query itself comes
@@ -315,10 +315,10 @@ class Collection:
                     answers = [fused(both)[:top] for both in zip(answers, by_words, strict=True)]
                 return [self._with_texts(hits) for hits in answers]
 
-    def _with_texts(self, hits: Hits) -> list[Found]:
+    def _with_texts(self, hits: Hits) -> list[SearchHit]:
         """Return hits with their texts and metadata."""
         rows = self._reader.rows([number for number, _ in hits])
-        return [Found(number, score, rows[number][0], json.loads(rows[number][1])) for number, score in hits]
+        return [SearchHit(number, score, rows[number][0], json.loads(rows[number][1])) for number, score in hits]
 
 
 def _check_model(folder: Path, about: store.About, model: Embedder) -> None:

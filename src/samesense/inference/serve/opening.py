@@ -15,7 +15,7 @@ from samesense.choices import BackendOption
 from samesense.errors import ConfigError, ModelError
 from samesense.inference.calibration.calibration import Calibration
 from samesense.inference.calibration.storage import home_of, read, read_of
-from samesense.inference.collection.collection import Collection, Found
+from samesense.inference.collection.collection import Collection, SearchHit
 from samesense.inference.collection.embedder import embedder_of
 from samesense.inference.models.load import load
 from samesense.inference.models.model import Model
@@ -172,10 +172,10 @@ class _ModelSearch:
     collection: Collection
     identity: str
 
-    def search(self, vectors: Embeddings, **options: Any) -> Sequence[Sequence[Found]]:
+    def search(self, vectors: Embeddings, **options: Any) -> Sequence[Sequence[SearchHit]]:
         return self.collection.search(vectors, **options, identity=self.identity)
 
-    def text_search(self, texts: Sequence[str], **options: Any) -> Sequence[Sequence[Found]]:
+    def text_search(self, texts: Sequence[str], **options: Any) -> Sequence[Sequence[SearchHit]]:
         return self.collection.text_search(texts, **options)
 
 

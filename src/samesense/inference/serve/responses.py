@@ -10,7 +10,7 @@ from uuid import uuid4
 import numpy as np
 import numpy.typing as npt
 
-from samesense.inference.collection.collection import Found
+from samesense.inference.collection.collection import SearchHit
 from samesense.inference.explain import losses, word_spans
 from samesense.inference.search.ties import TIE, in_order, same_as
 from samesense.inference.serve.errors import invalid
@@ -101,12 +101,12 @@ def embeddings_answer(rows: Embeddings, form: Literal["float", "base64"]) -> dic
     return {"object": "list", "data": data}
 
 
-def listed(query_hits: Sequence[Sequence[Found]]) -> list[dict[str, Any]]:
+def listed(query_hits: Sequence[Sequence[SearchHit]]) -> list[dict[str, Any]]:
     """Return the hits of each query, as JSON types."""
     return [{"index": index, "hits": [_as_json(hit) for hit in hits]} for index, hits in enumerate(query_hits)]
 
 
-def _as_json(hit: Found) -> dict[str, Any]:
+def _as_json(hit: SearchHit) -> dict[str, Any]:
     return {"id": hit.id, "score": float(hit.score), "text": hit.text, "metadata": dict(hit.metadata)}
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from samesense.encoder.cosine import checked_rows, cosine_score, nonzero_rows, row_cosines
 from samesense.errors import ConfigError, DataError, ModelError
 from samesense.inference.calibration.calibration import Calibration
-from samesense.inference.collection.collection import Found
+from samesense.inference.collection.collection import SearchHit
 from samesense.inference.collection.conditions import Where, condition
 from samesense.inference.collection.store import NoCollectionError
 from samesense.inference.search.exact import unit_rows
@@ -62,7 +62,7 @@ class Search(Protocol):
         words: Sequence[str] | None,
         texts: Sequence[str],
         stop: threading.Event,
-    ) -> Sequence[Sequence[Found]]:
+    ) -> Sequence[Sequence[SearchHit]]:
         """Return the hits of each of ``texts``, best first; hybrid search where they are given as ``words`` too.
 
         ``stop`` is set when no one waits for the hits any more.
@@ -70,7 +70,7 @@ class Search(Protocol):
 
     def text_search(
         self, texts: Sequence[str], *, top: int, where: Where, stop: threading.Event
-    ) -> Sequence[Sequence[Found]]:
+    ) -> Sequence[Sequence[SearchHit]]:
         """Return the hits of each query by its words."""
 
 
@@ -346,7 +346,7 @@ class EmbeddingService(Service[TaskText]):
         scores = await asyncio.to_thread(row_cosines, query_row, rows)
         return scores[[index_of[document] for document in documents]], query_tokens + document_tokens
 
-    async def search(self, queries: Sequence[str], form: SearchRequest) -> tuple[Sequence[Sequence[Found]], int]:
+    async def search(self, queries: Sequence[str], form: SearchRequest) -> tuple[Sequence[Sequence[SearchHit]], int]:
         """Return the hits of each query, best first, and the tokens read.
 
         The queries are searched in blocks of about ``TURN`` seconds, so that other requests are served in between.
@@ -364,7 +364,7 @@ class EmbeddingService(Service[TaskText]):
         else:
             rows, tokens = await self.embed(queries, "query", task="query")
 
-        def find(texts: Sequence[str], vectors: Embeddings) -> Sequence[Sequence[Found]]:
+        def find(texts: Sequence[str], vectors: Embeddings) -> Sequence[Sequence[SearchHit]]:
             if form.words:
                 return collection.text_search(texts, top=form.top, where=form.where, stop=stop)
             words = None
@@ -373,7 +373,7 @@ class EmbeddingService(Service[TaskText]):
             return collection.search(vectors, top=form.top, where=form.where, words=words, texts=texts, stop=stop)
 
         stop = threading.Event()
-        hits: list[Sequence[Found]] = []
+        hits: list[Sequence[SearchHit]] = []
         loop = asyncio.get_running_loop()
         # One query first, as it is not known how long it takes.
         count = 1

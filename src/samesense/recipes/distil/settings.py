@@ -43,7 +43,7 @@ class DistilSettings(RankcseSettings):
     views: Literal["two", "one"] = Field("one", description="two: for InfoNCE and consistency, with dropout")
 
     @property
-    def asked(self) -> tuple[str, ...]:
+    def embedding_models(self) -> tuple[str, ...]:
         """The teachers that a run asks: all."""
         return self.teacher
 

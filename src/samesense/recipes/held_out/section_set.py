@@ -24,7 +24,7 @@ class SectionSet:
     name: str = NAME
 
     @property
-    def how(self) -> str:
+    def description(self) -> str:
         """Description of the examples, and of what they do not measure."""
         triplets = f"{len(self.held_out.triplets):,} triplets"
         return (

@@ -52,7 +52,7 @@ class ComparedSet:
     role: Role
     data: PairData
     name: str  # of the set, in results
-    how: str = ""  # how it was split off, or its scores were made, in words
+    description: str = ""  # how it was split off, or its scores were made, in words
 
     @property
     def task(self) -> StsTask:

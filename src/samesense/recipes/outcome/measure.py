@@ -112,8 +112,8 @@ def _without_start(compared_set: ComparedSet | SectionSet, end: Measured) -> str
     if row.low is not None and row.high is not None:
         interval = f" (95 % interval {statistic.text(row.low)} to {statistic.text(row.high)})"
     examples = f"{row.n:,} examples"
-    if compared_set.how:
-        examples += f" {compared_set.how}"
+    if compared_set.description:
+        examples += f" {compared_set.description}"
     return f"{NO_START}; {statistic.label} of the trained model {statistic.text(row.value)}{interval} on {examples}"
 
 
@@ -141,7 +141,7 @@ def compared(start: Measured | None, end: Measured, sets: Sets, train: Examples)
                     compared_set.role,
                     start.by_set[compared_set.name],
                     end.by_set[compared_set.name],
-                    description=compared_set.how,
+                    description=compared_set.description,
                 )
             except DataError as error:
                 problems[compared_set] = str(error)

@@ -64,7 +64,11 @@ def merge(
             end_result = _evaluated(first, model, "the end")
             interpolate(model, start, end, best)
             beside = compare(
-                first.role, end_result, _evaluated(first, model, "merged"), description=first.how, against="the end"
+                first.role,
+                end_result,
+                _evaluated(first, model, "merged"),
+                description=first.description,
+                against="the end",
             )
     # Again, as an error above may have left the weights of the end.
     interpolate(model, start, end, best)

@@ -42,8 +42,8 @@ steps."""
 class Cells:
     """Runs entrants, and writes down what they took and gave."""
 
-    def __init__(self, asked: Race, state: State, clock: Clock, dev: PairData) -> None:
-        self.asked = asked
+    def __init__(self, request: Race, state: State, clock: Clock, dev: PairData) -> None:
+        self.request = request
         self.state = state
         self.clock = clock
         self.dev = dev
@@ -56,7 +56,7 @@ class Cells:
 
     def costs(self) -> Costs:
         """Return the costs as measured by the runs that are finished."""
-        costs = Costs(texts_a_step=2.0 * self.asked.planned.settings.batch_size, dev_texts=len(self.dev_texts))
+        costs = Costs(texts_a_step=2.0 * self.request.planned.settings.batch_size, dev_texts=len(self.dev_texts))
         for line in self.state.lines:
             if "seconds" in line:
                 costs.learn(line["name"], line["start"], line["steps"], line["training"], line["seconds"])
@@ -64,14 +64,14 @@ class Cells:
 
     def keep_time_for_test(self) -> None:
         """Keep the time in which the best model so far would be evaluated on test."""
-        test = self.asked.planned.test
+        test = self.request.planned.test
         if test is not None:
             self.clock.test = len({*test.sentences1, *test.sentences2}) / quality_of(self.state.board()).speed
 
     def most_steps(self, entrant: Entrant) -> int:
         """Return the steps of the recipe's own epochs."""
         settings = self._settings(entrant, {})
-        return settings.steps(settings.examples(self.asked.planned.train))
+        return settings.steps(settings.examples(self.request.planned.train))
 
     def run(self, entrant: Entrant, steps: int, *, final: bool = False) -> None:
         """Train an entrant for ``steps`` steps, or evaluate its start for 0, unless that is done.
@@ -139,8 +139,8 @@ class Cells:
         self.state.save()
 
     def _settings(self, entrant: Entrant, extra_settings: dict[str, Any]) -> EncoderSettings:
-        planned = self.asked.planned
-        overrides = {**entrant.given, "model": entrant.start.model, "seed": self.asked.seed, **extra_settings}
+        planned = self.request.planned
+        overrides = {**entrant.given, "model": entrant.start.model, "seed": self.request.seed, **extra_settings}
         precisions = (line["precision"] for line in self.state.lines if line.get("start") == entrant.start.name)
         precision = next(filter(None, precisions), None)  # measured by the first run of a start model, and not again
         if precision:
@@ -153,14 +153,14 @@ class Cells:
         return min(steps, max(1, steps // LOOKS, rarest))
 
     def _job(self, entrant: Entrant, steps: int, *, final: bool) -> CellJob:
-        planned = self.asked.planned
+        planned = self.request.planned
         limits: dict[str, Any] = {}
         selecting = None
         seed = None
         if steps:
             # Looks at dev before the end would take the time of steps, and select nothing here.
             limits = {"max_steps": steps, "eval_steps": steps}
-            seed = self.asked.seed
+            seed = self.request.seed
         if final:
             selecting = self.dev
             if steps:
@@ -185,7 +185,7 @@ class Cells:
             given={**entrant.given, **limits},
             identity=identity,
         )
-        return CellJob(cell, splits, cell.folder(self.asked.output), "float32")
+        return CellJob(cell, splits, cell.folder(self.request.output), "float32")
 
     def _forget(self, start: str) -> None:
         """Keep of every start model the best trained one alone."""

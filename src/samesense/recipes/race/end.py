@@ -40,7 +40,7 @@ def finish(cells: Cells) -> RaceResult:
     Models are put into their folders, and evaluated on test, once: again only if others are chosen, or test is another.
     """
     state = cells.state
-    request = cells.asked
+    request = cells.request
     outcome = state.result or {}
     board = sorted(state.board(), key=lambda line: -line.dev)
     rounds, disturbed = time_models(cells, board, outcome)
@@ -96,8 +96,8 @@ def time_models(cells: Cells, lines: Sequence[Line], outcome: Mapping[str, Any])
     itself, unless ``outcome`` has the speeds of them all.
     """
     best = quality_of(lines)
-    other_lines = sorted((line for line in good_enough(lines, cells.asked.cpu_drop) if line != best), key=_slowness)
-    most = min(MOST_TIMED, max(LEAST_TIMED, int(RESERVE_SHARE * cells.asked.budget / TIMING_SECONDS)))
+    other_lines = sorted((line for line in good_enough(lines, cells.request.cpu_drop) if line != best), key=_slowness)
+    most = min(MOST_TIMED, max(LEAST_TIMED, int(RESERVE_SHARE * cells.request.budget / TIMING_SECONDS)))
     timed = [best, *other_lines[: most - 1]]
     if {str(line.place) for line in timed} <= outcome.get("speeds", {}).keys():
         return outcome["speeds"], outcome["disturbed"]

@@ -113,7 +113,7 @@ def _cells(request: Race) -> Cells:
 
 def _texts(cells: Cells) -> list[str]:
     """Return the different texts of the training data."""
-    return list(dict.fromkeys(texts_of(cells.asked.planned.train)))
+    return list(dict.fromkeys(texts_of(cells.request.planned.train)))
 
 
 def _sample(cells: Cells) -> list[str]:
@@ -157,7 +157,7 @@ def _evaluate_starts(cells: Cells) -> None:
 def _enter(cells: Cells) -> bool:
     """Let the next combinations take part, as many as a first rung has time for; returns whether there are any."""
     state = cells.state
-    candidates = entrants(cells.asked.planned, [Start(**start) for start in state.starts])
+    candidates = entrants(cells.request.planned, [Start(**start) for start in state.starts])
     if not candidates:
         raise ConfigError("The data fit none of the losses that a race tries. Train on them: samesense train")
     entered = {name for bracket in state.brackets for name in bracket[0]}
@@ -241,14 +241,14 @@ def _make_forms(cells: Cells) -> None:
         width=width,
         texts=texts,
         sample=_sample(cells),
-        seed=cells.asked.seed,
+        seed=cells.request.seed,
     )
     for form, make in FORMS.items():
         # An earlier call may have made it.
         if not any(line["form"] == form for line in state.lines):
             logger.info(f"smaller form of the best: {form}")
             try:
-                form_or_reason = make(winner, cells.asked.output / "forms" / form, cells.clock)
+                form_or_reason = make(winner, cells.request.output / "forms" / form, cells.clock)
             except SamesenseError as error:  # such as of a model without vocabulary
                 form_or_reason = f"{form}: {error}"
             _take(cells, form_or_reason)

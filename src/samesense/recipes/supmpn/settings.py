@@ -118,7 +118,7 @@ class SupmpnSettings(PlacesSettings, GuideSettings, EncoderSettings):
         return TUPLE_LOSSES.belongs("guide", self.loss)
 
     @property
-    def asked(self) -> tuple[str, ...]:
+    def embedding_models(self) -> tuple[str, ...]:
         """The models that embed the training texts before the first step."""
         return () if self.guide is None else (self.guide,)
 

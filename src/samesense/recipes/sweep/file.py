@@ -53,7 +53,7 @@ class Start(Table):
     """A start that is evaluated untrained, and the variants that begin from it."""
 
     name: str
-    how: Untrained
+    standardize: Untrained
     settings: dict[str, Any]  # of ``STARTING``, as the variants give them
     variants: tuple[Variant, ...]
 
@@ -169,7 +169,7 @@ class SweepFile(Table):
         return [
             Start(
                 name=", ".join([STARTS[whitening], *_each(start_settings, shared)]),
-                how=whitening,
+                standardize=whitening,
                 settings=start_settings,
                 variants=tuple(variants),
             )

@@ -174,7 +174,7 @@ def _start(plan: Plan, entry: DataEntry, start: Start, variants: Sequence[Varian
     overrides = {**plan.file.base, **entry.settings, **start.settings}
     methods = list(dict.fromkeys(variant.settings.get(METHOD, overrides.get(METHOD, "cosent")) for variant in variants))
     # the first method's data can be read
-    bound = _bind(plan, entry, start.name, {**overrides, METHOD: methods[0], "standardize": start.how})
+    bound = _bind(plan, entry, start.name, {**overrides, METHOD: methods[0], "standardize": start.standardize})
     settings = bound.settings
     splits = plan.splits[entry.name, bound.reading]
     _check_pooling(f"{entry.name}, {start.name}", settings, list(map(method_named, methods)))
@@ -191,10 +191,10 @@ def _start(plan: Plan, entry: DataEntry, start: Start, variants: Sequence[Varian
         "tests": splits.identity()["tests"],
         "dev": splits.identity()["dev"],
     }
-    if start.how != "none":
-        overrides = {**overrides, "standardize": start.how}
+    if start.standardize != "none":
+        overrides = {**overrides, "standardize": start.standardize}
         # Fitted on the training texts, which then decide the figures too.
-        identity = {**identity, "standardize": start.how, "train": splits.train.sha256}
+        identity = {**identity, "standardize": start.standardize, "train": splits.train.sha256}
     return Cell(variant=start.name, dataset=entry.name, seed=None, given=overrides, identity=identity, **vars(bound))
 
 

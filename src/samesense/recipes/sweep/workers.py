@@ -68,7 +68,7 @@ class Places:
     """
 
     def __init__(self, jobs: Jobs) -> None:
-        self.asked = jobs
+        self.jobs = jobs
         self._jobs: int | None  # None until it is measured which is faster
         if jobs != "auto":
             self._jobs = jobs
@@ -133,7 +133,7 @@ def run_cells(cell_jobs: Iterator[CellJob], places: Places, watch: Watch) -> Ite
     After Ctrl-C none is begun, those that run write a checkpoint, and KeyboardInterrupt ends it. A cell in this process
     shows itself how far it is; of those in processes of their own ``watch`` is told.
     """
-    if places.asked == 1:
+    if places.jobs == 1:
         return _one_by_one(cell_jobs)
     return _in_processes(cell_jobs, places, watch)
 

@@ -60,7 +60,7 @@ def with_teachers(
         check_two_views(model, train.texts, NO_DROPOUT)
     teachers = [
         open_teacher(name, precision=settings.teacher_precision, pooling=settings.teacher_pooling)
-        for name in settings.asked
+        for name in settings.embedding_models
     ]
     if settings.teacher_cache:
         cache = Path(settings.teacher_cache).expanduser()
@@ -86,7 +86,7 @@ def with_teachers(
 def columns(train: Sentences, settings: RankcseSettings) -> dict[str, Sequence[Any]]:
     """Return the sentences, and as label of each the number of its row if there are teachers to be asked by it."""
     columns_by_name: dict[str, Sequence[Any]] = {"sentence": train.texts}
-    if settings.asked:
+    if settings.embedding_models:
         columns_by_name["label"] = range(len(train))
     return columns_by_name
 

@@ -152,7 +152,7 @@ class RankcseSettings(ViewSettings):
         return self
 
     @property
-    def asked(self) -> tuple[str, ...]:
+    def embedding_models(self) -> tuple[str, ...]:
         """The teachers that a run asks: none where the ranking has no weight."""
         if self.gamma:
             return self.teacher
