@@ -88,6 +88,23 @@ def test_a_ranking_that_is_not_learnt_is_said(corpus, settings, tmp_path):
     assert sum("the ranking of the teachers was not learnt: its term ended at 81.56" in line for line in lines) == 1
 
 
+def test_batches_hold_sentences_that_two_teachers_put_close_together(tiny, tiny_trunk, corpus, wise, tmp_path):
+    settings = RankcseSettings(
+        teacher=(wise, str(tiny_trunk)), teacher_weights=(3, 1), teacher_dtype="float32", batches="neighbours"
+    )
+    texts = corpus.take(range(64))
+    inputs = rankcse.prepare(tiny, Job(method="rankcse", data=texts, settings=settings, output=tmp_path))
+    inputs.before_training()
+    sampler = inputs.batches(inputs.dataset, batch_size=8)
+    by_width = {store.shape[1]: store for store in map(np.load, (tmp_path / "teachers").glob("*/vectors.npy"))}
+    cosines = 0.75 * by_width[6] @ by_width[6].T
+    trunk = next(store for width, store in by_width.items() if width != 6)
+    cosines += 0.25 * trunk @ trunk.T
+    assert sampler.vectors @ sampler.vectors.T == pytest.approx(cosines, abs=1e-5)
+    within = np.mean([cosines[np.ix_(batch, batch)].mean() for batch in sampler])
+    assert within > cosines.mean() + cosines.std() / 2
+
+
 def test_every_setting_reaches_the_loss(tiny):
     overrides = {
         "rank": "listnet",

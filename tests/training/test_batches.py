@@ -13,7 +13,14 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from samesense.errors import ConfigError, DataError
-from samesense.training.batches import LabelAwareBatches, batch_sampler_of, share_without_comparison
+from samesense.training import batches as batches_module
+from samesense.training.batches import (
+    NEIGHBOURS,
+    LabelAwareBatches,
+    NeighbourBatches,
+    batch_sampler_of,
+    share_without_comparison,
+)
 
 LABELS = st.one_of(
     st.lists(st.sampled_from([0.0, 1.0]), min_size=2, max_size=80),
@@ -156,3 +163,49 @@ def test_share_without_comparison_at_the_size_of_atec():
     assert share_without_comparison(labels, 16) == pytest.approx(0.816**16, rel=1e-2)
     drawn = np.random.default_rng(0).hypergeometric(3680, 16320, 16, size=50000)
     assert share_without_comparison(labels, 16) == pytest.approx((drawn == 0).mean(), abs=0.003)
+
+
+def neighbour_batches(examples, size=16, epoch=0, drop_last=False):
+    """Return batches of unit vectors in ten clusters, and the cluster of each example."""
+    random = np.random.default_rng(5)
+    clusters = random.integers(0, 10, examples)
+    vectors = random.normal(size=(10, 32))[clusters] + 0.1 * random.normal(size=(examples, 32))
+    vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+    dataset = Dataset.from_dict({"sentence": ["a"] * examples})
+    sampler = NeighbourBatches(dataset, size, drop_last, seed=3, vectors=vectors)
+    sampler.set_epoch(epoch)
+    batches = list(sampler)
+    assert len(batches) == len(sampler)
+    return batches, clusters
+
+
+@pytest.mark.parametrize("bucket", [16384, 100])
+@pytest.mark.parametrize("examples", [1, 8, 403])
+def test_each_example_is_once_in_the_batches_of_neighbours(examples, bucket, monkeypatch):
+    monkeypatch.setattr(batches_module, "_BUCKET", bucket)
+    batches, _ = neighbour_batches(examples)
+    assert sorted(itertools.chain(*batches)) == list(range(examples))
+    assert all(len(batch) == 16 for batch in batches[:-1])
+
+
+def test_groups_of_neighbours_are_of_one_cluster_and_batches_of_several():
+    batches, clusters = neighbour_batches(800)
+    groups = [group for batch in batches for group in np.split(clusters[batch], 2)]
+    assert all(len(group) == NEIGHBOURS for group in groups)
+    # The last groups of an epoch are of what is left over.
+    assert np.mean([len(set(group)) == 1 for group in groups]) > 0.85
+    assert np.mean([len(set(clusters[batch])) > 1 for batch in batches]) > 0.85
+
+
+def test_batches_of_neighbours_are_drawn_again_in_each_epoch_and_alike_for_a_seed():
+    assert neighbour_batches(200)[0] == neighbour_batches(200)[0]
+    assert neighbour_batches(200)[0] != neighbour_batches(200, epoch=1)[0]
+
+
+def test_an_unfilled_batch_of_neighbours_is_dropped_on_request():
+    assert [len(batch) for batch in neighbour_batches(40, drop_last=True)[0]] == [16, 16]
+
+
+def test_batches_of_neighbours_need_a_vector_for_each_example():
+    with pytest.raises(ValueError, match="3 vectors for 4 examples"):
+        NeighbourBatches(Dataset.from_dict({"sentence": ["a"] * 4}), 2, vectors=np.eye(3, dtype=np.float32))

@@ -16,7 +16,7 @@ from samesense.data.examples import Examples
 from samesense.recipes.held_out.cross_validation import CrossValidation
 from samesense.recipes.held_out.sets import Sets, sets_of_run
 from samesense.recipes.settings import EncoderSettings
-from samesense.training.batches import Batches
+from samesense.training.batches import Batches, BatchSampler
 from samesense.training.mixing import Mix
 from samesense.types import Result
 
@@ -69,7 +69,7 @@ class TrainingInputs:
     # makes the loss; called once the seed is set, since a loss may have weights of its own
     loss: Callable[[], nn.Module]
     summary: Sequence[str] = ()  # lines to print and for the manifest: what was read, formed and left out
-    batches: Batches | Mix = "random"  # how examples are put into batches
+    batches: Batches | BatchSampler | Mix = "random"  # how examples are put into batches
     collator: Callable[..., Any] | None = None  # puts examples into a batch, where the trainer's own does not do
     callbacks: Sequence[TrainerCallback] = ()  # of the trainer
     # what takes long, and is done once the folder is taken, so that an interrupted run can be resumed

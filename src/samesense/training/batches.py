@@ -1,9 +1,9 @@
-"""Batch samplers: random batches, batches with different labels, and batches without duplicate texts."""
+"""Batch samplers: random, with different labels, without duplicate texts, and of neighbours by given vectors."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -16,6 +16,15 @@ from samesense.execution.ranks import world_size
 
 Batches = Literal["random", "label-aware", "no-duplicates"]
 """Random batches; batches with at least two labels each; or, for InfoNCE, batches without duplicate texts."""
+
+BatchSampler = Callable[..., DefaultBatchSampler]
+"""What makes a batch sampler of a data set, as sentence-transformers calls it."""
+
+NEIGHBOURS = 8
+"""Examples of a group in :class:`NeighbourBatches`."""
+
+_BUCKET = 16384
+"""Most examples among which neighbours are looked for exactly."""
 
 
 class LabelAwareBatches(DefaultBatchSampler):  # type: ignore[misc]
@@ -90,6 +99,85 @@ class LabelAwareBatches(DefaultBatchSampler):  # type: ignore[misc]
         return random.permutation(np.concatenate([shuffled[different], remaining]))
 
 
+class NeighbourBatches(DefaultBatchSampler):  # type: ignore[misc]
+    """Batches of groups of :data:`NEIGHBOURS` examples that lie close together by given vectors.
+
+    Sentences of a random batch are all about equally far from each other, so that there is little to rank. Here each
+    has seven near ones in its batch, and all others are far.
+
+    A group is an example drawn at random with its nearest ones of those that no group has yet, so the last groups of
+    an epoch are of what is left over. Each example comes once an epoch; groups are drawn again in each epoch,
+    determined by seed and epoch. Of more than 16,384 examples, neighbours are looked for in random parts of the space,
+    cut at the median of a direction, so that time grows with the number of examples.
+
+    Args:
+        vectors: unit vectors of all examples, float32 ``(examples, dim)``.
+
+    Source: none; Liu et al. 2023 (RankCSE) draw batches at random.
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        batch_size: int,
+        drop_last: bool = False,
+        valid_label_columns: list[str] | None = None,
+        generator: Any = None,
+        seed: int = 0,
+        *,
+        vectors: npt.NDArray[np.float32],
+    ) -> None:
+        super().__init__(dataset, batch_size, drop_last, valid_label_columns, generator, seed)
+        if len(vectors) != len(dataset):
+            raise ValueError(f"{len(vectors)} vectors for {len(dataset)} examples")
+        self.vectors = vectors
+
+    def __len__(self) -> int:
+        if self.drop_last:
+            return len(self.vectors) // self.batch_size
+        return math.ceil(len(self.vectors) / self.batch_size)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        random = np.random.default_rng((self.seed, self.epoch))
+        groups = [
+            group for bucket in self._buckets(np.arange(len(self.vectors)), random) for group in self._groups(bucket)
+        ]
+        # Groups that are not full come last, so that none of the others is cut by the end of a batch.
+        order = sorted(random.permutation(len(groups)), key=lambda index: len(groups[index]) < NEIGHBOURS)
+        examples = np.concatenate([groups[index] for index in order])
+        for number in range(len(self)):
+            yield examples[number * self.batch_size : (number + 1) * self.batch_size].tolist()
+
+    def _buckets(self, examples: npt.NDArray[np.intp], random: np.random.Generator) -> Iterator[npt.NDArray[np.intp]]:
+        """Yield parts of the space in which neighbours are looked for, their examples in random order."""
+        if len(examples) <= _BUCKET:
+            yield random.permutation(examples)
+            return
+        first, second = random.choice(examples, 2, replace=False)
+        along = self.vectors[examples] @ (self.vectors[first] - self.vectors[second])
+        order = examples[np.argsort(along, kind="stable")]
+        # Whole groups, so that at most one group of an epoch is not full.
+        middle = len(order) // 2 // NEIGHBOURS * NEIGHBOURS
+        yield from self._buckets(order[:middle], random)
+        yield from self._buckets(order[middle:], random)
+
+    def _groups(self, examples: npt.NDArray[np.intp]) -> Iterator[npt.NDArray[np.intp]]:
+        """Yield each example that is not in a group yet with its nearest of such."""
+        vectors = self.vectors[examples]
+        free = np.ones(len(examples), dtype=bool)
+        for position in range(len(examples)):
+            if not free[position]:
+                continue
+            others = np.flatnonzero(free)
+            size = min(NEIGHBOURS, len(others))
+            cosines = vectors[others] @ vectors[position]
+            # The example itself is in its group, also where another one has the same vector.
+            cosines[others == position] = np.inf
+            group = others[np.argpartition(-cosines, size - 1)[:size]]
+            free[group] = False
+            yield examples[group]
+
+
 class NoDuplicatesInStep(DefaultBatchSampler):  # type: ignore[misc]
     """Batches for several processes, without duplicate texts among all batches of one step.
 
@@ -134,8 +222,10 @@ class NoDuplicatesInStep(DefaultBatchSampler):  # type: ignore[misc]
             )
 
 
-def batch_sampler_of(batches: Batches) -> type[DefaultBatchSampler] | BatchSamplers:
+def batch_sampler_of(batches: Batches | BatchSampler) -> BatchSampler | BatchSamplers:
     """Return the value of ``batch_sampler`` for the training arguments of sentence-transformers."""
+    if callable(batches):
+        return batches
     if batches == "label-aware":
         return LabelAwareBatches
     if batches == "no-duplicates":

@@ -34,7 +34,7 @@ from samesense.losses.base import EmbeddingLoss, nest
 from samesense.losses.check import check_dataset
 from samesense.losses.cosine import NotFiniteError
 from samesense.losses.cross_encoder import CrossEncoderLoss
-from samesense.training.batches import Batches, batch_sampler_of, check_fills_step, examples_of_epoch
+from samesense.training.batches import Batches, BatchSampler, batch_sampler_of, check_fills_step, examples_of_epoch
 from samesense.training.callbacks import (
     DEV_METRIC,
     LOSS_WEIGHTS,
@@ -119,7 +119,7 @@ def fit(  # noqa: PLR0913 - the arguments of a run
     folder: Path,
     *,
     dev_score: Callable[[Any], float] | None = None,
-    batches: Batches | Mix = "random",
+    batches: Batches | BatchSampler | Mix = "random",
     collator: Callable[..., Any] | None = None,
     max_length: int | None = None,
     resume: bool = False,
@@ -316,7 +316,9 @@ def _check_learnt(gradients: Gradients, trainer: Any) -> None:
     )
 
 
-def _trainer_class(model: SentenceTransformer | CrossEncoder, batches: Batches | Mix, *, adapted: bool) -> Any:
+def _trainer_class(
+    model: SentenceTransformer | CrossEncoder, batches: Batches | BatchSampler | Mix, *, adapted: bool
+) -> Any:
     """Return the class of the trainer; ``adapted`` tells whether only adapters are trained."""
     trainer_class: Any = SentenceTransformerTrainer
     if isinstance(batches, Mix):
@@ -335,7 +337,9 @@ def _objectives(loss: nn.Module, dataset: Any) -> list[tuple[nn.Module, Dataset]
     return [(loss, dataset)]
 
 
-def _examples_of_epoch(loss: nn.Module, dataset: Any, settings: TrainingSettings, batches: Batches | Mix) -> int:
+def _examples_of_epoch(
+    loss: nn.Module, dataset: Any, settings: TrainingSettings, batches: Batches | BatchSampler | Mix
+) -> int:
     """Return the number of examples of an epoch, over all objectives."""
     return sum(examples_of_epoch(split, batches, settings.batch_size) for _, split in _objectives(loss, dataset))
 
@@ -367,7 +371,7 @@ def _arguments(
     examples: int,
     checkpoints: Path,
     model: Any,
-    batches: Batches | Mix,
+    batches: Batches | BatchSampler | Mix,
     *,
     selecting: bool,
     starting: bool,

@@ -15,7 +15,7 @@ from sentence_transformers.base.sampler import (
     RoundRobinBatchSampler,
 )
 
-from samesense.training.batches import Batches, batch_sampler_of
+from samesense.training.batches import Batches, BatchSampler, batch_sampler_of
 
 Mixing = Literal["proportional", "round-robin", "weighted", "in-turn"]
 """How batches of several data sets are ordered: at random, in proportion to their numbers; alternating until one data
@@ -38,7 +38,7 @@ class Mix:
     mixing: Mixing
     weights: tuple[float, ...]
     steps: int
-    batches: Mapping[str, Batches]
+    batches: Mapping[str, Batches | BatchSampler]
     sizes: Mapping[str, int]
 
 

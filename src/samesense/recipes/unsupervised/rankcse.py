@@ -12,10 +12,13 @@ Differs: teachers, of any number, are asked once and not in every step, without 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 from sentence_transformers import SentenceTransformer
 
 from samesense.data.sentences import Sentences
@@ -26,6 +29,7 @@ from samesense.recipes.runner import as_dataset
 from samesense.recipes.teachers import open_teacher
 from samesense.recipes.unsupervised.settings import RankcseSettings
 from samesense.recipes.unsupervised.views import LossTerms, check_two_views, geometry_callbacks, new_head, set_dropout
+from samesense.training.batches import NeighbourBatches
 from samesense.training.teachers import TeacherStore, teacher_store
 
 NO_DROPOUT = (
@@ -73,14 +77,26 @@ def with_teachers(
         while teachers:  # each is let go of before the next one works
             stores.append(teacher_store(teachers.pop(0), train, cache, dtype=settings.teacher_dtype))
 
+    def neighbour_batches(*args: Any, **keywords: Any) -> NeighbourBatches:
+        return NeighbourBatches(*args, **keywords, vectors=joined_vectors(stores, weights(settings)))
+
     terms_of_loss = LossTerms()
     return TrainingInputs(
         dataset=as_dataset(columns(train, settings)),
         loss=lambda: terms_of_loss.follow(loss(stores)),
         summary=[train.summary, summary],
+        # Drawn when the training begins, after the teachers have encoded.
+        batches=neighbour_batches if settings.batches == "neighbours" else "random",
         callbacks=[*geometry_callbacks(settings, job.dev), terms_of_loss],
         before_training=encode_by_teachers if teachers else None,
     )
+
+
+def joined_vectors(stores: Sequence[TeacherStore], shares: Sequence[float]) -> npt.NDArray[np.float32]:
+    """Return unit vectors whose cosines are the weighted means of the teachers' cosines, ``(sentences, dims)``."""
+    numbers = np.arange(len(stores[0]))
+    parts = [math.sqrt(share) * store.rows(numbers).numpy() for store, share in zip(stores, shares, strict=True)]
+    return np.hstack(parts)
 
 
 def columns(train: Sentences, settings: RankcseSettings) -> dict[str, Sequence[Any]]:

@@ -115,6 +115,9 @@ class RankcseSettings(ViewSettings):
     include_diagonal: bool | None = Field(
         None, description="a sentence itself is in the lists that are ranked [listmle yes, listnet and cosent no]"
     )
+    batches: Literal["random", "neighbours"] = Field(
+        "random", description="neighbours: groups of 8 sentences that the teachers put close together"
+    )
     views: Literal["two", "one"] = Field("two", description="one: for models without dropout, with beta 0")
     teacher_cache: str | None = Field(
         None, description="folder in which vectors of teachers are kept and looked for [teachers in the run's folder]"
@@ -135,7 +138,7 @@ class RankcseSettings(ViewSettings):
         if not beta:
             idle["consistency"] = ("beta", "above 0")
         if not gamma:
-            idle |= dict.fromkeys(("rank", "tau2", "tau3", "include_diagonal"), ("gamma", "above 0"))
+            idle |= dict.fromkeys(("rank", "tau2", "tau3", "include_diagonal", "batches"), ("gamma", "above 0"))
         return cls._changed(stated, idle)
 
     @model_validator(mode="after")
