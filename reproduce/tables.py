@@ -341,6 +341,7 @@ PAGES: dict[str, dict[str, Whole | Several | Transfer]] = {
                 whole("documents", figures, average, convergence),
             )
         ),
+        "neighbours": whole("neighbours", figures, average, convergence),
     },
     "supmpn": {
         "table2": whole("losses", figures, average),
@@ -355,7 +356,7 @@ PAGES: dict[str, dict[str, Whole | Several | Transfer]] = {
         "table2": whole("further", figures, only=STS),
         "table3": whole("further", figures, only=("stsb", "sickr")),
         "table3-nli": whole("after-nli", figures),
-        "table3-labels": whole("labels", figures),
+        "table3-labels": Several((whole("labels-words", figures, average, convergence), whole("labels", figures))),
         "table8": whole("pairs", figures, average, kept),
         "section56": whole("structure", figures, average, kept),
     },
