@@ -55,7 +55,7 @@ def test_figures_hold_words_as_text_and_no_date_and_no_bitmap(plots):
         assert "<text" in svg
         assert "<image" not in svg
         assert "date" not in svg.lower()
-    assert {"a", "b", "c", "similarity", "rating (number of pairs)"} <= set(words(svg_text(plots[0])))
+    assert {"a", "b", "c", "similarity", "label (number of pairs)"} <= set(words(svg_text(plots[0])))
     assert {"a  81.0", "b"} <= set(words(svg_text(plots[1])))
     assert {"step", "one", "two"} <= set(words(svg_text(plots[3])))
     assert {"temperature", "dev (2 seeds)", "0.05", "1"} <= set(words(svg_text(plots[4])))
@@ -171,7 +171,7 @@ def test_a_caption_is_no_pattern():
 
 def test_groups_by_value_where_there_are_few():
     labels = np.array([1.0, 0, 1, 0, 0])
-    assert [(name, rows.tolist()) for name, rows in rating_groups(labels)] == [("0", [1, 3, 4]), ("1", [0, 2])]
+    assert [(name, rows.tolist()) for name, rows in rating_groups(labels)] == [("no", [1, 3, 4]), ("yes", [0, 2])]
 
 
 def test_groups_by_fifths_of_the_scale():

@@ -34,7 +34,13 @@ FINDING = Finding(
     end_low=0.3,
     end_high=0.5,
 )
-RECORD = {"data": {"train": {"source": "train.tsv", "rows": 9}}, "settings": {"seed": 1, "dev": None}, "versions": {}}
+RECORD = {
+    "method": "cosent",
+    "data": {"train": {"source": "train.tsv", "rows": 9}},
+    "settings": {"seed": 1, "dev": None, "model": "models/small"},
+    "versions": {"samesense": "1.2", "torch": "3.4", "numpy": "5"},
+    "started": "2026-02-03T04:05:06Z",
+}
 
 
 def evidence(model, seed):
@@ -79,13 +85,15 @@ def test_the_verdict_comes_first_and_every_part_is_there(page):
     html = run_page(page)
     page_words = words(html)
     order = [
-        "Worse than the start on test.tsv: -10.00",
+        "a &lt;run&gt;: small trained on train.tsv by cosent",
+        "2026-02-03, samesense 1.2, torch 3.4",
+        "Training did harm on test.tsv: Spearman 50.00 to 40.00, -10.00 (95 % interval -20.00 to -5.00)",
         "take &lt;less&gt;",
         "Paired bootstrap",
+        "Worst errors",
         "Spearman on dev",
         "Scores by label",
-        "Worst errors",
-        "Cones before and after",
+        "How close random texts are, before and after",
         "Learning curve: twice the data (480)",
         "train.tsv",
     ]
@@ -129,7 +137,7 @@ def test_a_page_holds_what_there_is(page):
     empty = replace(page, verdict=verdict, history=blank, before=(), after=(), cones=(None, None))
     page_words = words(run_page(empty))
     assert "No verdict: nothing to compare on." in page_words and "The run" in page_words
-    assert not any(heading in page_words for heading in ("Training", "Scores by label", "Worst errors", "Cones"))
+    assert not any(heading in page_words for heading in ("Training", "Scores by label", "Worst errors", "How close"))
 
 
 def test_without_matplotlib_there_are_words(page, monkeypatch):
@@ -139,7 +147,7 @@ def test_without_matplotlib_there_are_words(page, monkeypatch):
     monkeypatch.setattr(plot, "need_matplotlib", lacks)
     html = run_page(page)
     assert "<svg" not in html and "No figure: " in html and "samesense[report]" in html
-    assert "Worse than the start" in html and "&lt;b&gt;text" in html
+    assert "Training did harm" in html and "&lt;b&gt;text" in html
 
 
 def test_words_are_shaded_by_what_they_add_to_the_score(page):

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from samesense.errors import DataError
 from samesense.metrics.correlation import average_ranks
 from samesense.reports.content import Content
+from samesense.reports.figures.distribution import label_texts
 from samesense.reports.grid import ABSENT, Cell
 from samesense.reports.markup import Html, element, folded, joined, table
 from samesense.reports.verdict import direction, span
@@ -38,7 +39,7 @@ def comparison_table(content: Content, suite: str) -> Html:
         rows.append([comparison.model, lead, f"{comparison.dataset}, {measure.label}", *numbers, outcome])
     if not rows:
         return Html("")
-    header = ["model", "is", "on", "95 % interval", "p", "p adjusted", "n", ""]
+    header = ["model", "is", "on", "95 % interval", "p", "p adjusted", "n", "outcome"]
     return folded("Comparisons", table(header, rows, class_="numbers"))
 
 
@@ -120,14 +121,14 @@ def cases_table(content: Content, suite: str, dataset: str) -> Html:
             cases = against_each_other(first, second)
             if cases:
                 blocks += [element("h3", f"{first.model} against {second.model}"), shown_cases(cases)]
-    note = (
-        "Percentile: share of pairs that are less similar, in per cent; pairs are chosen by its difference. Of "
-        "several seeds the first is shown."
-    )
+    note = f"{PERCENTILES} Pairs are chosen by their difference. Of several seeds the first is shown."
     if any(content.marked.get(model) for model in evidence_of):
         note += f" {SHADES.format('the')}"
     return folded("Cases", _small(note), *blocks)
 
+
+PERCENTILES = "Percentiles: share of pairs that are less similar, in per cent, by the label, then by each model."
+"""Legend for the last column of :func:`shown_cases`."""
 
 SHADES = "The darker a word, the more it adds to the score of {} model; underlined ones lower it."
 """Legend for the marked words in :func:`shown_cases`."""
@@ -136,18 +137,20 @@ SHADES = "The darker a word, the more it adds to the score of {} model; underlin
 def shown_cases(cases: Sequence[Case], marked: Mapping[Pair, tuple[Marked, Marked]] | None = None) -> Html:
     """Return a table of pairs with their texts, labels and scores; words are shaded by their shares in ``marked``."""
     models = list(cases[0].scores)
-    header = ["sentences", "gold", "percentile", *(word for model in models for word in (model, "percentile"))]
-    rows = []
+    header = ["sentences", "label", *models, "percentiles"]
+    rows: list[list[object]] = []
     for case in cases:
         marked_texts = (marked or {}).get(case.texts) or tuple([(text, 0.0)] for text in case.texts)
         most = max((abs(weight) for pieces in marked_texts for _, weight in pieces), default=0.0)
         texts = Html(
             "<br>".join(element("span", *(_shaded(*piece, most) for piece in pieces)) for pieces in marked_texts)
         )
-        row: list[object] = [texts, f"{case.gold:z.2f}", f"{100 * case.gold_rank:.0f}"]
-        for model in models:
-            row += [f"{case.scores[model]:z.3f}", f"{100 * case.ranks[model]:.0f}"]
-        rows.append(row)
+        ranks = [case.gold_rank, *(case.ranks[model] for model in models)]
+        percentiles = ", ".join(f"{100 * rank:.0f}" for rank in ranks)
+        values = [case.label, *(f"{case.scores[model]:z.3f}" for model in models), percentiles]
+        # A phone shows the heading of a column beside each value, as the values stand below the sentences.
+        cells = (element("td", value, data_column=name) for name, value in zip(header[1:], values, strict=True))
+        rows.append([texts, *cells])
     return table(header, rows, class_="cases")
 
 
@@ -171,7 +174,7 @@ class Case:
     """A pair with its rank by the gold labels and by each model."""
 
     texts: tuple[str, str]  # the two sentences
-    gold: float  # reference similarity, on the scale of the data
+    label: str  # reference similarity, on the scale of the data; of two labels yes or no
     gold_rank: float  # rank among all pairs as a fraction, from 0 (least similar) to 1
     scores: dict[str, float]  # similarity by model
     ranks: dict[str, float]  # rank among all pairs by model
@@ -210,6 +213,7 @@ def _chosen(
     """Return up to ``most`` pairs of the largest distance, the largest first."""
     labels = np.asarray(evidence[0].labels)
     gold = _ranks(labels)
+    texts_of_labels = label_texts(labels)
     cases: dict[tuple[str, ...], Case] = {}
     for index in np.argsort(-distance, kind="stable"):
         if len(cases) == most or distance[index] == 0:
@@ -219,7 +223,7 @@ def _chosen(
             tuple(sorted(pair)),
             Case(
                 (pair[0], pair[1]),
-                float(labels[index]),
+                texts_of_labels[labels[index]],
                 float(gold[index]),
                 {model_evidence.model: float(model_evidence.values[index]) for model_evidence in evidence},
                 {

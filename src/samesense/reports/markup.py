@@ -22,8 +22,10 @@ def markup(value: object) -> Html:
 
 
 def element(name: str, *content: object, **attributes: str) -> Html:
-    """Return an element; an attribute name may end in ``_`` if it is a Python keyword."""
-    attribute_text = "".join(f' {key.rstrip("_")}="{escape(value)}"' for key, value in attributes.items() if value)
+    """Return an element. An attribute that is a Python keyword ends in ``_``; another ``_`` stands for a hyphen."""
+    attribute_text = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{escape(value)}"' for key, value in attributes.items() if value
+    )
     return Html(f"<{name}{attribute_text}>{''.join(map(markup, content))}</{name}>")
 
 
@@ -47,7 +49,8 @@ def table(header: Sequence[object], rows: Iterable[Sequence[object]], *, class_:
         cells = map(_cell, values)
         body.append(element("tr", element("th", first, scope="row"), *cells))
     whole = element("table", element("thead", head), element("tbody", joined(body)), class_=class_)
-    return element("div", whole, class_="wide")
+    # Focus lets a keyboard scroll it.
+    return element("div", whole, class_="wide", tabindex="0", role="group", aria_label="table")
 
 
 def _cell(value: object) -> Html:
@@ -75,4 +78,4 @@ def by_screen(plots: Iterable[Plot]) -> Html:
 
 def figure(plot: Plot) -> Html:
     """Return a figure with its caption."""
-    return element("figure", Html(inline_svg(plot, plot.name)), element("figcaption", plot.caption))
+    return element("figure", Html(inline_svg(plot, plot.name)), element("figcaption", plot.caption), tabindex="0")

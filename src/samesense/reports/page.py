@@ -68,7 +68,8 @@ def document(title: str, body: Html) -> str:
             element("style", Html(_style())),
         ]
     )
-    return f'<!doctype html>\n<html lang="en">\n<head>\n{head}\n</head>\n<body>\n{body}\n</body>\n</html>\n'
+    whole = f"<head>\n{head}\n</head>\n<body>\n<main>\n{body}\n</main>\n</body>"
+    return f'<!doctype html>\n<html lang="en">\n{whole}\n</html>\n'
 
 
 def html_tables(content: Content) -> str:
@@ -225,4 +226,4 @@ def _encoding(model: EvaluatedModel) -> tuple[str, str]:
 
 
 def _environment(content: Content) -> Html:
-    return table(["environment", ""], [[name, value] for name, value in content.environment.items()])
+    return table(["environment", "value"], [[name, value] for name, value in content.environment.items()])

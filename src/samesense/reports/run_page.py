@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from samesense.errors import MissingExtraError
-from samesense.reports.details import SHADES, Case, against_each_other, against_gold, shown_cases
+from samesense.reports.details import PERCENTILES, SHADES, Case, against_each_other, against_gold, shown_cases
 from samesense.reports.figures.distribution import NARROW as NARROW_PANEL
 from samesense.reports.figures.distribution import distribution
 from samesense.reports.figures.overview import NARROW, WIDE, ModelScore, rows_by_set
 from samesense.reports.figures.plot import Plot, Style
-from samesense.reports.figures.run import END, START, cones, dev_curve, extrapolated, loss_curve, term_curve
+from samesense.reports.figures.run import END, START, closeness, dev_curve, extrapolated, loss_curve, term_curve
 from samesense.reports.markup import Html, by_screen, element, figure, folded, joined, table
 from samesense.reports.page import document
-from samesense.reports.run_verdict import Finding, Verdict
+from samesense.reports.run_verdict import Finding, Verdict, Word
 from samesense.reports.store import IF_EQUAL, Run
 from samesense.types import Evidence, Floats, Marked, Pair
 
@@ -32,9 +33,21 @@ SETS_CAPTION = (
 
 STYLES: Mapping[str, Style] = {"start": START, "trained": END}
 
-ERRORS_NOTE = (
-    "Percentile: share of pairs that are less similar, in per cent. Shown are the pairs whose percentiles differ most."
-)
+ERRORS_NOTE = f"{PERCENTILES} Shown are the pairs whose percentiles differ most."
+
+ANSWERS: Mapping[Word, str] = {
+    "better": "Training helped",
+    "no difference": "Training made no difference that was shown",
+    "worse": "Training did harm",
+}
+"""The result in a few words."""
+
+
+HALVES = ("scores", "closeness")
+"""Sections that stand side by side on a wide screen."""
+
+VERSIONS = ("samesense", "sentence-transformers", "torch")
+"""Packages whose versions stand at the top; all others are folded at the end."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,26 +69,49 @@ class RunPage:
 def run_page(page: RunPage) -> str:
     """Lay out the page of a run as one self-contained HTML page, the same for the same content."""
     sections = [
+        ("errors", "Worst errors", _errors(page)),
         ("training", "Training", _training(page)),
         ("scores", "Scores by label", _scores(page)),
-        ("errors", "Worst errors", _errors(page)),
-        ("cones", "Cones before and after", _cones(page)),
+        ("closeness", "How close random texts are, before and after", _closeness(page)),
         ("more-data", "More data", _more_data(page)),
         ("run", "The run", _run(page)),
     ]
     sections = [section for section in sections if section[2]]
     links = [element("a", heading, href=f"#{name}") for name, heading, _ in sections]
-    blocks = (element("section", element("h2", heading), inside, id=name) for name, heading, inside in sections)
+    blocks = [
+        element("section", element("h2", heading), inside, id=name, class_="half" if name in HALVES else "")
+        for name, heading, inside in sections
+    ]
+    title = title_of(page)
+    heading = [element("h1", title), element("p", _made(page), class_="note")]
     return document(
-        page.name, joined([element("h1", page.name), _opening(page), element("nav", joined(links)), *blocks])
+        title,
+        joined([*heading, _opening(page), element("nav", joined(links)), element("div", *blocks, class_="halves")]),
     )
+
+
+def title_of(page: RunPage) -> str:
+    """Return what was trained, on what, by which method."""
+    record = page.record
+    data = record["data"].get("train", {}).get("source", "")
+    start = Path(str(record["settings"].get("model", ""))).name
+    words = [page.name, f": {start}" if start else "", f" trained on {data}" if data else "", f" by {record['method']}"]
+    return "".join(words)
+
+
+def _made(page: RunPage) -> str:
+    """Return the date and the versions that figures depend on."""
+    versions = page.record.get("versions", {})
+    date = str(page.record.get("started", ""))[: len("2026-01-31")]
+    packages = [f"{name} {versions[name]}" for name in VERSIONS if name in versions]
+    return ", ".join(filter(None, [date, *packages]))
 
 
 def _opening(page: RunPage) -> Html:
     """Return the verdict, its figure, the advice, then the table of the sets behind it."""
     verdict = page.verdict
     if verdict.task:
-        answer = verdict.task.line()
+        answer = _answer(verdict.task)
     else:
         answer = f"No verdict: {verdict.reason}"
     blocks = [_sentence(answer, "answer")]
@@ -101,9 +137,17 @@ def _opening(page: RunPage) -> Html:
     if verdict.findings:
         header, rows = verdict.table()
         table_rows = map(_row, verdict.findings, rows)
-        blocks.append(table([*header[:-1], "examples", ""], table_rows, class_="numbers"))
+        blocks.append(table([*header[:-1], "examples", "verdict"], table_rows, class_="numbers"))
         blocks.append(element("p", TEST_NOTE, class_="note"))
     return element("section", joined(blocks), id="answer")
+
+
+def _answer(finding: Finding) -> str:
+    """Return the result in one sentence: what training did, both figures, the difference and the examples."""
+    measure = finding.measure
+    figures = f"{measure.label} {measure.text(finding.start)} to {measure.text(finding.end)}"
+    difference = f"{finding.lead} (95 % interval {finding.interval})"
+    return f"{ANSWERS[finding.word]} on {finding.dataset}: {figures}, {difference}, {finding.examples()}"
 
 
 def _sentence(line: str, class_: str = "lead") -> Html:
@@ -211,7 +255,7 @@ def _errors(page: RunPage) -> Html | None:
     return joined([element("p", note, class_="note"), *blocks])
 
 
-def _cones(page: RunPage) -> Html | None:
+def _closeness(page: RunPage) -> Html | None:
     before, after = page.cones
     if after is None:
         return None
@@ -220,10 +264,8 @@ def _cones(page: RunPage) -> Html | None:
         for cosines, when in ((before, "before"), (after, "after"))
         if cosines is not None
     )
-    sentence = (
-        f"The mean cosine of two random texts is {means}. The nearer to 1, the narrower the cone in which all lie."
-    )
-    return joined([element("p", sentence), _drawn(lambda: cones(before, after))])
+    sentence = f"The mean cosine of two random texts is {means}. The nearer to 1, the less a cosine tells texts apart."
+    return joined([element("p", sentence), _drawn(lambda: closeness(before, after))])
 
 
 def _more_data(page: RunPage) -> Html | None:
@@ -243,7 +285,7 @@ def _run(page: RunPage) -> Html:
         [
             table(["data", "source", "rows"], data, class_="numbers"),
             element("ul", *notes) if notes else "",
-            folded("Settings", table(["setting", ""], settings)),
-            folded("Versions", table(["package", ""], list(record.get("versions", {}).items()))),
+            folded("Settings", table(["setting", "value"], settings)),
+            folded("Versions", table(["package", "version"], list(record.get("versions", {}).items()))),
         ]
     )

@@ -36,6 +36,14 @@ NARROW = 2.3
 Groups = list[tuple[str, npt.NDArray[np.intp]]]
 
 
+def label_texts(labels: Scores) -> dict[float, str]:
+    """Return each distinct label ``(n,)`` as text: ``no`` and ``yes`` where 0 and 1 are all there are."""
+    distinct = np.unique(labels).tolist()
+    if set(distinct) <= {0, 1}:
+        return {0.0: "no", 1.0: "yes"}
+    return {value: number_text(value) for value in distinct}
+
+
 def rating_groups(labels: Scores) -> Groups:
     """Group pairs by their rating ``(n,)``: one group per value if there are at most six, else fifths of the scale.
 
@@ -45,7 +53,7 @@ def rating_groups(labels: Scores) -> Groups:
     """
     distinct = np.unique(labels)
     if len(distinct) <= BANDS + 1:
-        return [(number_text(value), np.flatnonzero(labels == value)) for value in distinct]
+        return [(text, np.flatnonzero(labels == value)) for value, text in label_texts(labels).items()]
     low, high = infer_scale(labels.tolist()) or (float(distinct[0]), float(distinct[-1]))
     edges = np.linspace(low, high, BANDS + 1)
     band = np.clip(np.searchsorted(edges, labels, side="right") - 1, 0, BANDS - 1)
@@ -74,7 +82,7 @@ def distribution(evidence: Sequence[Evidence], *, styles: Mapping[str, Style], n
             axes.remove()
         for axes in panels[: len(evidence) : columns]:
             axes.set_ylabel("similarity")
-        figure.supxlabel("rating (number of pairs)", fontsize=9.5)
+        figure.supxlabel("label (number of pairs)", fontsize=9.5)
     caption = (
         f"{evidence[0].dataset}: distribution of similarities within each rating group. Width shows density, the bar "
         "the middle half, the dot the median; small groups are drawn as single pairs."

@@ -72,7 +72,7 @@ def _of(axes: Axes) -> Figure:
     return axes.figure  # type: ignore[return-value]  # of axes of no figure in a figure
 
 
-def cones(before: Floats | None, after: Floats | None) -> Plot:
+def closeness(before: Floats | None, after: Floats | None) -> Plot:
     """Draw the distribution of the cosines of random pairs of texts ``(pairs,)`` before and after training.
 
     Source: Ethayarajh (2019), "How contextual are contextualized word representations?", for their mean as a measure of
@@ -84,7 +84,7 @@ def cones(before: Floats | None, after: Floats | None) -> Plot:
         if cosines is not None
     ]
     if not spreads:
-        raise DataError("Cones need the cosines of a model that embeds.")
+        raise DataError("This figure needs the cosines of a model that embeds.")
     with styled():
         figure = new_figure(WIDTH, 2.7)
         axes = figure.subplots()
@@ -100,14 +100,15 @@ def cones(before: Floats | None, after: Floats | None) -> Plot:
                 alpha=0.45,
                 edgecolor=style.colour,
                 linewidth=1.2,
-                density=True,
+                weights=np.full(len(cosines), 1 / len(cosines)),
                 label=f"{name}, mean {cosines.mean():.2f}",
             )
             axes.axvline(float(cosines.mean()), color=style.colour, linestyle="--", linewidth=1.4)
-        axes.set(xlabel="cosine of two random texts", yticks=[])
+        axes.set(xlabel="cosine of two random texts", ylabel="share of pairs")
+        axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.0f} %")
         axes.legend(fontsize=8.5)
     caption = "Cosines of random pairs of different texts; the dashed lines are their means."
-    return Plot("cones", caption, figure)
+    return Plot("closeness", caption, figure)
 
 
 def extrapolated(points: Sequence[tuple[int, float]], band: Sequence[tuple[float, float, float, float]]) -> Plot:
