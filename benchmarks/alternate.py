@@ -11,6 +11,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -41,6 +42,17 @@ def alternate(candidates: dict[str, Callable[[], float | None]], rounds: int) ->
                     time.perf_counter() - started if candidate_settings is None else candidate_settings
                 )
     return seconds
+
+
+def trainer_clock() -> Any:
+    """Return a trainer callback that notes in ``started`` when its trainer is made: peers' clocks start then too."""
+    from transformers import TrainerCallback
+
+    class Clock(TrainerCallback):
+        def on_init_end(self, *_: object, **__: object) -> None:
+            self.started = time.perf_counter()
+
+    return Clock()
 
 
 def fastest_flags() -> tuple[str, dict[str, object]]:

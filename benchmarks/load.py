@@ -1,4 +1,4 @@
-"""Load: many clients for minutes on our server and on a plain FastAPI + sentence-transformers one, in turns in one run.
+"""Load: many clients for minutes on our server and on plain FastAPI + sentence-transformers ones, in turns in one run.
 
 Clients send one to sixteen texts of mixed lengths; a few send nonsense or hang up. Every vector is compared with
 offline encoding of the same texts. Halfway through, every server is stopped and started again, and clients retry.
@@ -22,9 +22,11 @@ import socket
 import statistics
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,14 +35,18 @@ import numpy as np
 
 RESULTS = Path(__file__).parent / "results" / "load.jsonl"
 NONSENSE = [b"{", b'{"model": "served"}', b'{"model": "served", "input": [""]}', b'{"input": {"a": 1}}', b"[[[["]
+IN_TURN = "in-turn"
 TRIES = 400
 PAUSE = 0.1
 FLOOR = 0.999
 """Minimum cosine with the offline vector; the number of texts nearer to another one is printed at the start."""
 
 
-def plain_server(model: str, port: int) -> None:
-    """Serve the obvious way: one endpoint, which encodes the texts of a request in a thread of the pool."""
+def plain_server(model: str, port: int, *, in_turn: bool) -> None:
+    """Serve the obvious way: one endpoint, which encodes the texts of a request in a thread of the pool.
+
+    ``in_turn`` encodes one request after the other, so that the threads of many requests do not share the cores.
+    """
     import uvicorn
     from fastapi import FastAPI
     from pydantic import BaseModel
@@ -51,14 +57,16 @@ def plain_server(model: str, port: int) -> None:
         input: list[str]
 
     encoder = SentenceTransformer(model)
+    turn = threading.Lock() if in_turn else nullcontext()
     app = FastAPI()
 
     def embeddings(body: Wanted) -> dict[str, Any]:
-        rows = encoder.encode(body.input, normalize_embeddings=True, show_progress_bar=False)
+        with turn:
+            rows = encoder.encode(body.input, normalize_embeddings=True, show_progress_bar=False)
         data = [{"embedding": base64.b64encode(row.astype("<f4").tobytes()).decode()} for row in rows]
         return {"data": data}
 
-    embeddings.__annotations__["wanted"] = Wanted
+    embeddings.__annotations__["body"] = Wanted
     app.post("/v1/embeddings")(embeddings)
     app.get("/health")(lambda: {"status": "ok"})
     uvicorn.run(app, host="127.0.0.1", port=port, log_level="error")
@@ -259,19 +267,21 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=5.0, help="of each server, in all its rounds")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--precision", default="float32")
-    parser.add_argument("--plain", nargs=2, metavar=("SOURCE", "PORT"), help=argparse.SUPPRESS)
+    parser.add_argument("--plain", nargs=3, metavar=("SOURCE", "PORT", "ORDER"), help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.plain:
-        plain_server(args.plain[0], int(args.plain[1]))
+        plain_server(args.plain[0], int(args.plain[1]), in_turn=args.plain[2] == IN_TURN)
         return 0
     from samesense.encoder.names import resolve
 
     texts = read(args.data)
     rows = offline(args.model, texts, args.precision)
-    ports = [free_port(), free_port()]
+    ports = [free_port() for _ in range(3)]
+    plain = [sys.executable, __file__, "--plain", resolve(args.model)]
     servers = {
         "samesense serve": Server(our_server(args.model, ports[0], args.precision), ports[0]),
-        "plain FastAPI": Server([sys.executable, __file__, "--plain", resolve(args.model), str(ports[1])], ports[1]),
+        "plain FastAPI": Server([*plain, str(ports[1]), "at-once"], ports[1]),
+        "plain FastAPI, one request at a time": Server([*plain, str(ports[2]), IN_TURN], ports[2]),
     }
     tallies = {name: Tally() for name in servers}
     seconds = 60 * args.minutes / args.rounds

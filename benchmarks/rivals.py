@@ -3,7 +3,8 @@
     python benchmarks/rivals.py JOB.json
 
 Each recipe is that of the library's documentation for the kind of data: loss, batch size, epochs and warm-up of its
-example, and the trainer's bare defaults beside it. All use the trainer arguments that are fastest on this processor.
+example, and the trainer's bare defaults beside it. Those of sentence-transformers use the trainer arguments that are
+fastest on this processor; SetFit has none for a processor without a GPU.
 
 Source: examples of sentence-transformers 6.2 (training_stsbenchmark.py, training_nli.py, training_nli_v2.py, the page
     on MultipleNegativesRankingLoss, training_online_contrastive_loss.py, train_simcse_from_file.py); quickstart of

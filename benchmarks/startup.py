@@ -28,6 +28,12 @@ vectors = model.encode(sys.argv[2:])
 print(model.similarity(vectors[0], vectors[1]))
 """
 
+OURS = """
+import sys
+import samesense
+print(samesense.load(sys.argv[1]).similarity(*sys.argv[2:]))
+"""
+
 PEER_CROSS = """
 import sys
 from sentence_transformers import CrossEncoder
@@ -52,6 +58,7 @@ def main() -> None:
     ways: dict[str, Callable[[], float]] = {
         BASELINE: lambda: processor_seconds(PEER, str(default_folder()), *TEXTS),
         "samesense similarity default": lambda: processor_seconds(COMMAND, "similarity", "default", *TEXTS),
+        "samesense from Python, similarity of the default model": lambda: processor_seconds(OURS, "default", *TEXTS),
         "import sentence_transformers": lambda: processor_seconds("import sentence_transformers"),
         "import samesense": lambda: processor_seconds("import samesense"),
         "samesense --help": lambda: processor_seconds(COMMAND, "--help"),

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from alternate import alternate, report
+from alternate import alternate, report, trainer_clock
 
 WAYS = ("SimCSE", "RankCSE, cache", "RankCSE, asking in every step")
 
@@ -93,7 +93,9 @@ def ways(args: argparse.Namespace, teachers: list[str], sentences, folder: Path)
     def trained(settings, dataset, loss_of) -> float:
         model = copy.deepcopy(start)
         with tempfile.TemporaryDirectory() as run:
-            return fit(model, dataset, loss_of(model), settings, Path(run)).seconds
+            clock = trainer_clock()
+            fit(model, dataset, loss_of(model), settings, Path(run), callbacks=[clock])
+            return time.perf_counter() - clock.started
 
     wrapped = [Asked(teacher) for teacher in teachers_opened]
     return {

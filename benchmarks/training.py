@@ -19,15 +19,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from alternate import alternate, arguments, fastest_flags, report
-from transformers import TrainerCallback
-
-
-class Built(TrainerCallback):
-    """Records when a trainer was constructed."""
-
-    def on_init_end(self, *args: object, **kwargs: object) -> None:
-        self.at = time.perf_counter()
+from alternate import alternate, arguments, fastest_flags, report, trainer_clock
 
 
 def main() -> None:
@@ -84,10 +76,10 @@ def compared(args: argparse.Namespace, batch_size: int, steps: int) -> None:
         with tempfile.TemporaryDirectory() as folder:
             changes = {"max_steps": steps, "eval_steps": steps, "batch_size": batch_size, "precision": precision}
             loss = CrossEntropy(model) if cross else CoSENT(model)
-            built = Built()
-            outcome = fit(model, dataset, loss, method.model_copy(update=changes), Path(folder), callbacks=[built])
+            clock = trainer_clock()
+            outcome = fit(model, dataset, loss, method.model_copy(update=changes), Path(folder), callbacks=[clock])
             chosen[precision] = outcome.precision
-            return time.perf_counter() - built.at
+            return time.perf_counter() - clock.started
 
     best, flags = fastest_flags()
     ways = {

@@ -17,8 +17,8 @@ from samesense.cli.command import as_flag, parameters_of
 from samesense.cli.docstrings import arguments_of
 from samesense.cli.main import COMMANDS
 from samesense.data import sample_path
-from samesense.data.rows.sources import Name
 from samesense.results import Results
+from samesense.urls import Name
 from tests.messages import without_progress
 
 COMMAND_ONLY = {"quickstart", "index", "augment"}

@@ -10,7 +10,6 @@ model.similarity("A man is eating.", "Someone has a meal.")
 
 from __future__ import annotations
 
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from samesense.telemetry import disable_telemetry
@@ -33,10 +32,10 @@ if TYPE_CHECKING:
     from samesense.inference.models.load import load
     from samesense.inference.models.model import Model
 
+    __version__: str
+
 # Before any module of a dependency is imported: onnxruntime starts its telemetry during its import.
 disable_telemetry()
-
-__version__ = version("samesense")
 
 _HOMES = {
     "samesense.api.data": ("doctor", "mine_negatives", "read"),
@@ -102,6 +101,11 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import a public name on first use, so that ``import samesense`` does not load torch."""
+    if name == "__version__":
+        # The reader of installed packages takes half of the time of ``import samesense``.
+        from importlib.metadata import version
+
+        return version("samesense")
     if name not in _HOME_OF:
         raise AttributeError(f"module 'samesense' has no attribute {name!r}")
     from importlib import import_module

@@ -1,4 +1,4 @@
-"""Names of files that are URLs, such as ``s3://bucket/texts.parquet``: read and written by fsspec.
+"""Names of sources, and those that are URLs, such as ``s3://bucket/texts.parquet``: read and written by fsspec.
 
 ``file://`` is the file itself. Keys and other settings of a store are those that fsspec reads from its environment and
 configuration. fsspec knows many more kinds; some unpack archives, follow references or run commands, and any
@@ -26,6 +26,12 @@ SCHEMES = ("s3", "gs", "az", "abfs", "http", "https", "hf", "memory")
 
 _URL = re.compile(r"[A-Za-z][\w+.-]+(::[A-Za-z][\w+.-]+)*://.+")
 _FILE = "file://"
+
+
+class Name(str):
+    """A string that is certainly the name of a source, as on a command line, and not a text."""
+
+    __slots__ = ()
 
 
 def local(name: str) -> str:

@@ -12,10 +12,10 @@ from samesense.api import use
 from samesense.choices import Chunk
 from samesense.cli.command import command_of
 from samesense.cli.output import DropTexts, logger
-from samesense.data.rows.sources import Name
 from samesense.encoder.vectors.quantize import VectorType
 from samesense.errors import ConfigError
 from samesense.types import TaskName
+from samesense.urls import Name
 
 if TYPE_CHECKING:
     from samesense.execution.tasks import Executor

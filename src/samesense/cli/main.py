@@ -14,7 +14,8 @@ from typing import Any
 
 from cyclopts import App, CycloptsError, Group, Parameter, Token, convert
 
-from samesense import _HOME_OF, __version__
+import samesense
+from samesense import _HOME_OF
 from samesense.cli.colour import painted
 from samesense.cli.output import as_flags, show_messages
 from samesense.cli.streams import drop_output, flush_output, output_is_broken, replace_closed_streams
@@ -95,7 +96,7 @@ def make_app(*, overview: bool = False) -> App:
     """
     program = App(
         name="samesense",
-        version=__version__,
+        version=lambda: samesense.__version__,
         help=HELP,
         help_format="plaintext",
         default_parameter=Parameter(converter=convert_strictly),

@@ -14,12 +14,11 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from samesense.cli.colour import painted
-from samesense.data.rows.sources import Name
-from samesense.data.rows.text import without_breaks
 from samesense.errors import ConfigError
 from samesense.execution.progress import note_message
 from samesense.execution.ranks import is_main
 from samesense.execution.unread import current
+from samesense.urls import Name
 
 DropTexts = Annotated[bool, Parameter(negative="", help="leave out rows without a text, and log which.")]
 Json = Annotated[bool, Parameter(name="--json", negative="")]
@@ -103,6 +102,9 @@ def put(line: str) -> None:
 
 def put_row(*cells: object) -> None:
     """Write a row of tab-separated cells; tabs and line ends within cells become spaces."""
+    # Not at the top: the package reads NumPy, and the list of commands needs neither.
+    from samesense.data.rows.text import without_breaks
+
     put("\t".join(without_breaks(str(cell)) for cell in cells))
 
 

@@ -36,11 +36,11 @@ def quickstart(output: Path = Path("runs/quickstart"), /, *, model: str = "defau
     import samesense
     from samesense.cli.train import Flags, train
     from samesense.data import read_pairs, sample_path
-    from samesense.data.rows.sources import Name
     from samesense.inference.calibration.fit import calibrate
     from samesense.reports.figures.plot import need_matplotlib
     from samesense.reports.run_verdict import verdict_from
     from samesense.training import manifest
+    from samesense.urls import Name
 
     # At once, and not after two minutes of training.
     need_matplotlib()

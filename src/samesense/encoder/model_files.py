@@ -50,7 +50,9 @@ Token = str | dict[str, JsonValue] | None
 
 
 class _File(BaseModel):
-    model_config = ConfigDict(strict=True, extra="allow", allow_inf_nan=False, protected_namespaces=())
+    model_config = ConfigDict(
+        strict=True, extra="allow", allow_inf_nan=False, protected_namespaces=(), defer_build=True
+    )
 
 
 class ModuleEntry(_File):

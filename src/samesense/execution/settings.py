@@ -27,7 +27,7 @@ def comma_separated(value: Any) -> Any:
 class Settings(BaseModel):
     """Immutable settings, validated on creation."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
 
     @field_validator("*")
     @classmethod

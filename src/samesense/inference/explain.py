@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from samesense.context.corpus.words import WORD_OR_MARK
+from samesense.context.corpus.words import word_or_mark
 from samesense.errors import DataError, ModelError
 from samesense.execution.unread import counted, note
 from samesense.inference.models.model import Model
@@ -219,7 +219,7 @@ def _grouped(text: str, spans: Sequence[tuple[int, int]]) -> tuple[npt.NDArray[n
 
 def word_spans(text: str) -> list[tuple[int, int]]:
     """Return the spans of the words and punctuation marks of a text; the whole text if it has none."""
-    return [match.span() for match in WORD_OR_MARK.finditer(text)] or [(0, len(text))]
+    return [match.span() for match in word_or_mark().finditer(text)] or [(0, len(text))]
 
 
 def _words(text: str, spans: Sequence[tuple[int, int]], shares: Floats) -> tuple[Word, ...]:

@@ -10,6 +10,7 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -21,21 +22,38 @@ _IDEOGRAPH = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0
 _ALONE = rf"{_IDEOGRAPH}\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\ua9e0-\ua9ff\uaa60-\uaa7f"
 _ONE = re.compile(rf"\s*[{_IDEOGRAPH}\u3000-\u303f\uff00-\uffef]")
 _POINTS = (*range(0x300, 0x1F000), *range(0xE0100, 0xE01F0))
-_MARKS = "".join(chr(point) for point in _POINTS if unicodedata.category(chr(point)).startswith("M"))  # no \w has them
-_WORD = re.compile(rf"(?=\w)[{_ALONE}][{_MARKS}]*|[^\W{_ALONE}]+(?:[{_MARKS}]+[^\W{_ALONE}]*)*")
-WORD_OR_MARK = re.compile(rf"{_WORD.pattern}|[^\w\s][{_MARKS}]*")
-"""Finds the words of a text and its marks of punctuation, one by one."""
+
+
+@cache
+def _combining_marks() -> str:
+    r"""Return all combining marks; ``\w`` has none of them."""
+    return "".join(chr(point) for point in _POINTS if unicodedata.category(chr(point)).startswith("M"))
+
+
+# Compiled on first use: that takes some 30 ms, and most commands look for no words.
+
+
+@cache
+def _word() -> re.Pattern[str]:
+    marks = _combining_marks()
+    return re.compile(rf"(?=\w)[{_ALONE}][{marks}]*|[^\W{_ALONE}]+(?:[{marks}]+[^\W{_ALONE}]*)*")
+
+
+@cache
+def word_or_mark() -> re.Pattern[str]:
+    """Return the pattern of the words of a text and its marks of punctuation, one by one."""
+    return re.compile(rf"{_word().pattern}|[^\w\s][{_combining_marks()}]*")
 
 
 def words(text: str) -> list[str]:
     """Return the words of ``text`` in order; marks of punctuation are left out."""
     # NFKC first, as it turns some signs into capital letters.
-    return _WORD.findall(unicodedata.normalize("NFKC", text).lower())
+    return _word().findall(unicodedata.normalize("NFKC", text).lower())
 
 
 def words_and_marks(text: str) -> list[str]:
     """Return the words of ``text`` and its marks of punctuation, one by one, in order."""
-    return WORD_OR_MARK.findall(unicodedata.normalize("NFKC", text).lower())
+    return word_or_mark().findall(unicodedata.normalize("NFKC", text).lower())
 
 
 def joiner(text: str) -> str:

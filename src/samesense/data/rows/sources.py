@@ -31,7 +31,7 @@ from samesense.errors import ConfigError, DataError
 from samesense.failures import imported
 from samesense.hub import hub_access
 from samesense.places import JOINT
-from samesense.urls import is_file, is_readable, is_url, local
+from samesense.urls import Name, is_file, is_readable, is_url, local
 
 _HUB_NAME = re.compile(r"(?P<name>[\w.-]+/[\w.-]+)(?:@(?P<config>[\w.+-]+))?(?::(?P<split>[^:]+))?")
 
@@ -41,12 +41,6 @@ Source = Any
 
 TEXT = "text"
 """Column of a row that is a line of a text file."""
-
-
-class Name(str):
-    """A string that is certainly the name of a source, as on a command line, and not a text."""
-
-    __slots__ = ()
 
 
 def in_memory(source: Source) -> bool:
