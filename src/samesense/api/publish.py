@@ -12,7 +12,7 @@ from samesense.choices import check_named, words_of
 from samesense.data.rows.columns import check_columns
 from samesense.data.rows.sources import Source, names_among
 from samesense.data.rows.text import Header, Quoting, reads_tables
-from samesense.execution.progress import stage
+from samesense.execution.torch_import import loading_torch
 from samesense.execution.unread import logs_unread
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def export(  # noqa: PLR0913 - the flags of the command
     """
     check_columns(columns)
     model = check_named(model)
-    with stage("loading torch"):
+    with loading_torch():
         from samesense.encoder.saving.storage import check_free
         from samesense.inference.calibration.carry import carry
         from samesense.inference.models.load import load
@@ -102,7 +102,7 @@ def push(
     Returns:
         The address of the repository.
     """
-    with stage("loading torch"):
+    with loading_torch():
         from samesense.inference.push import push as upload
 
     languages = words_of(language or ())

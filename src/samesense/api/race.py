@@ -64,7 +64,7 @@ def race(  # noqa: PLR0913 - the flags of the command
         ConfigError, DataError, ModelError, OutputError: before anything is written, if the race cannot run.
         KeyboardInterrupt: after Ctrl-C; everything finished is kept.
     """
-    from samesense.execution.progress import stage
+    from samesense.execution.torch_import import loading_torch
     from samesense.recipes.race.clock import now, seconds_of
     from samesense.recipes.reading import Reading
     from samesense.recipes.train import plan
@@ -75,7 +75,7 @@ def race(  # noqa: PLR0913 - the flags of the command
     reading = Reading(columns, label_order, label_range, drop_bad_rows)
     # Before torch is imported, so that mistakes in data and settings show at once.
     planned = plan(data, dev=dev, test=test, settings={"seed": seed}, reading=reading)
-    with stage("loading torch"):
+    with loading_torch():
         from samesense.recipes.race.run import race as run
         from samesense.recipes.race.state import Race
 

@@ -10,7 +10,7 @@ from samesense.api.data import Scale, labelled_pairs
 from samesense.data.rows.sources import Source, as_sources, in_memory, name_of
 from samesense.data.rows.text import Header, Quoting, reads_tables
 from samesense.errors import ConfigError
-from samesense.execution.progress import stage
+from samesense.execution.torch_import import loading_torch
 from samesense.execution.unread import logs_unread
 
 if TYPE_CHECKING:
@@ -232,7 +232,7 @@ def pretrain(
 
     # Before torch is imported, so that a wrong setting shows at once.
     chosen = bind(PretrainSettings, {**settings, "model": model})
-    with stage("loading torch"):
+    with loading_torch():
         from samesense.recipes.pretrain.recipe import run
     return run(as_sources(documents), chosen, Path(output), resume=resume, overwrite=overwrite)
 

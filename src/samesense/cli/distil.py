@@ -23,8 +23,8 @@ from samesense.cli.output import (
     put_json,
 )
 from samesense.data import read_pairs
-from samesense.execution.progress import stage
 from samesense.execution.ranks import finish
+from samesense.execution.torch_import import loading_torch
 from samesense.recipes.distil.settings import DistilSettings, choose_distil
 from samesense.recipes.unsupervised.settings import read_bare
 from samesense.training.manifest import FILE
@@ -64,7 +64,7 @@ def distil(
     tests = [read_pairs(source) for source in options["test"] or []]
     logger.info(f"data: {train.summary}")
     # After the data: mistakes in them show before the seconds that torch takes.
-    with stage("loading torch"):
+    with loading_torch():
         from samesense.recipes.distil.recipe import estimate, run
 
     logger.info(f"settings: {name}{''.join(f', {key} = {value}' for key, value in overrides.items())}")

@@ -16,7 +16,7 @@ from samesense.data.rows.sources import Source, in_memory, name_of
 from samesense.data.sentences import Sentences
 from samesense.data.tuples.data import TupleData
 from samesense.errors import ConfigError
-from samesense.execution.progress import stage
+from samesense.execution.torch_import import loading_torch
 from samesense.recipes import lessons
 from samesense.recipes.context.documents import Documents, name_documents
 from samesense.recipes.context.settings import ContextSettings
@@ -126,7 +126,7 @@ class Method:
         """
         # The time of the run includes the import of torch.
         begun = time.perf_counter()
-        with stage("loading torch"):
+        with loading_torch():
             from samesense.recipes.job import Job
         # Called only to raise: what it returns is in the summary of the training inputs too.
         self.made(train, settings)
@@ -170,14 +170,14 @@ class Method:
         return self._estimate(self._job_to_estimate(train, settings, output, pairs))
 
     def _estimate(self, job: Job[Any, Any]) -> list[str]:
-        with stage("loading torch"):
+        with loading_torch():
             from samesense.recipes.estimate import estimate
 
         return estimate(job, self.prepared)
 
     def estimated_seconds(self, train: Examples, settings: EncoderSettings, output: Path, **pairs: Any) -> float:
         """Return the seconds that a run takes, folds included, as :meth:`estimate` has them."""
-        with stage("loading torch"):
+        with loading_torch():
             from samesense.recipes.estimate import measure_time
 
         job = self._job_to_estimate(train, settings, output, pairs)

@@ -16,6 +16,7 @@ from samesense.choices import BackendOption, check_choice
 from samesense.encoder.names import resolve, split_options
 from samesense.errors import ConfigError, ModelError
 from samesense.execution.progress import stage
+from samesense.execution.torch_import import uncollected
 from samesense.hub import check_model
 from samesense.inference.models.backends import Backend, Choice, check_backend, choose, exported_backends
 from samesense.inference.models.functions import FunctionEncoder, open_kind
@@ -281,9 +282,9 @@ def _by_numpy(name: str, pooling: PoolingName | None, options: _Options) -> Mode
 
 
 def _open_torch(name: str, pooling: PoolingName | None, device: str | None) -> SentenceTransformer:
-    from samesense.encoder.assembly.build import build
-
     with needs_torch():
+        with uncollected():
+            from samesense.encoder.assembly.build import build
         return build(name, pooling=pooling, device=device)
 
 
@@ -292,11 +293,12 @@ def _by_torch(name: str, pooling: PoolingName | None, options: _Options) -> Mode
     source = resolve(name)
     check_model(source)  # before torch is loaded, which takes seconds
 
-    from samesense.encoder.assembly.build import build_named, set_prompt
-    from samesense.encoder.assembly.cross import is_cross_encoder, load_cross_encoder
-    from samesense.encoder.forward.precision import has_bfloat16
-    from samesense.encoder.forward.routes import has_routes
-    from samesense.encoder.maps.sink import leave_out_sink
+    with uncollected():
+        from samesense.encoder.assembly.build import build_named, set_prompt
+        from samesense.encoder.assembly.cross import is_cross_encoder, load_cross_encoder
+        from samesense.encoder.forward.precision import has_bfloat16
+        from samesense.encoder.forward.routes import has_routes
+        from samesense.encoder.maps.sink import leave_out_sink
 
     if is_cross_encoder(source):
         if pooling is not None:
