@@ -161,7 +161,8 @@ def test_times_add_up(page):
 
 
 def test_every_figure_has_a_caption_and_a_name_for_those_who_do_not_see_it(page):
-    assert page.count('<figure tabindex="0">') == page.count("<figcaption>") == page.count('<svg role="img" aria-label="') == 5
+    figures = page.count('<figure tabindex="0">')
+    assert figures == page.count("<figcaption>") == page.count('<svg role="img" aria-label="') == 5
 
 
 def test_light_and_dark_are_both_given(page):
@@ -178,7 +179,8 @@ def test_the_page_is_the_same_each_time(page):
 
 def test_the_page_opens_with_the_answer_and_its_figure(page):
     answer = page.index('<p class="answer">a has the highest score of 3 models: Spearman ')
-    assert answer < page.index('<div class="for-desk"><figure tabindex="0">') < page.index('<div class="for-phone"><figure tabindex="0">')
+    desk = page.index('<div class="for-desk"><figure tabindex="0">')
+    assert answer < desk < page.index('<div class="for-phone"><figure tabindex="0">')
     assert page.index('<div class="for-phone">') < page.index("<nav>")
     assert "It cannot be told apart from b (" in page[answer:]
 
