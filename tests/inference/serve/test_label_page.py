@@ -184,7 +184,7 @@ def test_a_person_labels_by_keyboard_in_a_real_browser(tmp_path):
             ("4", 1, "4:"), ("0", 2, "0:"), ("u", 1, "taken back"), ("s", 1, "skipped"), ("3", 2, "3:"),
         ):  # fmt: skip
             page.press(key, ord(key.upper()))  # one that comes before the next pair is shown is not taken for it
-            page.wait(f"document.querySelector('#said').textContent.startsWith({message!r}) || null")
+            page.wait(f"document.querySelector('#label-status').textContent.startsWith({message!r}) || null")
             assert page.run("document.querySelector('#progress').value") == done
         assert page.complaints() == []
     assert [row[2] for row in rows(path)] == ["4", "3"]

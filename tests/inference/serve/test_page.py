@@ -43,7 +43,7 @@ def test_compare_heatmap_and_search_by_keyboard_in_a_real_browser():
         page.run("document.querySelector('#one').focus()")
         page.press("Enter", 13)
         message = page.wait("document.querySelector('#compare .bad')?.textContent")
-        assert message == "This server wants a key; send the header 'Authorization: Bearer KEY'."
+        assert message == "This server wants a key; send the header 'Authorization: Bearer KEY', or 'api-key: KEY'."
         assert [c.get("text", "") for c in page.complaints()] == [
             "Failed to load resource: the server responded with a status of 401 (Unauthorized)"
         ]
@@ -189,13 +189,13 @@ def test_the_pair_that_is_compared_gets_a_label(tmp_path):
         titles = page.run("[...document.querySelectorAll('#labels button')].map((one) => one.title)")
         assert (len(titles), titles[1]) == (6, "they mean nearly the same; only unimportant details differ")
         page.run("document.querySelectorAll('#labels button')[1].click()")
-        page.wait("document.querySelector('#said').textContent.endsWith('1 labels are kept')")
+        page.wait("document.querySelector('#label-status').textContent.endsWith('1 labels are kept')")
         assert (tmp_path / "labels.tsv").read_text().splitlines()[1] == (
             "A man is eating.\tSomeone has a meal.\t4\tperson, 0 to 5"
         )
         assert page.complaints() == []
         page.run("document.querySelectorAll('#labels button')[0].click()")
-        assert page.wait("document.querySelector('#said .bad')?.textContent") == "This pair has a label already."
+        assert page.wait("document.querySelector('#label-status .bad')?.textContent") == "This pair has a label already."
 
 
 def test_labels_are_taken_from_the_page_alone_and_refused_where_they_cannot_be_kept(tmp_path):
