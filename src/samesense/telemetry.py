@@ -8,6 +8,7 @@ has set stays as it is.
 from __future__ import annotations
 
 import os
+import sys
 
 OPT_OUT_VARIABLES = {
     # Linux and macOS since onnxruntime 1.29; on Windows, `onnxruntime.disable_telemetry_events` is needed as well.
@@ -19,12 +20,19 @@ OPT_OUT_VARIABLES = {
     "GRADIO_ANALYTICS_ENABLED": "False",  # trackio's dashboard is a gradio app
 }
 
+BLOCKED_MODULES = ("openvino_telemetry",)
+"""Packages that only send telemetry, and have no variable: OpenVINO and NNCF use them at import if they are there."""
+
 
 def disable_telemetry() -> None:
     """Set the opt-out of every dependency that has one, unless the variable is set already.
+
+    Modules that only send telemetry cannot be imported any more, unless they are imported already.
 
     An empty variable counts as unset, as it does for onnxruntime.
     """
     for name, value in OPT_OUT_VARIABLES.items():
         if not os.environ.get(name):
             os.environ[name] = value
+    for module in BLOCKED_MODULES:
+        sys.modules.setdefault(module, None)  # type: ignore[arg-type]  # Python takes None for "not to be found"

@@ -6,11 +6,15 @@ import socket
 import subprocess
 import sys
 import threading
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from samesense.telemetry import OPT_OUT_VARIABLES
+
+CI_VARIABLES = ("CI", "TF_BUILD", "JENKINS_URL")
+"""Where one of these is set, OpenVINO reports nothing."""
 
 IMPORT_FIRST = "import samesense, onnxruntime"
 IMPORT_ALONE = "import onnxruntime"
@@ -65,6 +69,19 @@ def test_a_user_may_ask_for_telemetry(user):
 def test_huggingface_hub_and_datasets_see_their_opt_out(user):
     code = "import samesense, huggingface_hub.constants as h, datasets.config as d; assert h.HF_HUB_DISABLE_TELEMETRY; "
     run_python(code + "assert not d.HF_UPDATE_DOWNLOAD_COUNTS", user)
+
+
+def test_openvino_and_nncf_are_imported_without_their_telemetry(user):
+    """Both report to Google Analytics as soon as they are imported; the control is OpenVINO alone."""
+    if find_spec("openvino") is None or find_spec("nncf") is None:
+        pytest.skip("needs the extra openvino-export")
+    user = {name: value for name, value in user.items() if name not in CI_VARIABLES}
+    proxy = Proxy()
+    run_python("import samesense, openvino, nncf", user | proxy.variables)
+    assert files_below(user["HOME"]) == []
+    assert proxy.hosts == []
+    run_python("import openvino", user | proxy.variables)
+    assert proxy.reached.wait(60) and "openvino_ga_cid" in files_below(user["HOME"])
 
 
 def test_workers_of_processes_that_begin_without_an_environment(user):

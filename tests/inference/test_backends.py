@@ -133,6 +133,35 @@ def test_nothing_inexact_is_offered_without_proof(points, pairs, offered):
     assert ways == offered
 
 
+def test_openvino_is_offered_where_it_is_installed_within_the_same_bound():
+    graph = {"bytes": 1, "sha256": ""}
+
+    def ways(points, precision="auto", openvino_there=True):
+        description = described({"onnx-int8": 1.0, "openvino-int8": points})
+        graphs = {**description.graphs, "openvino-int8": graph}
+        return backends.exported_backends(
+            description.model_copy(update={"graphs": graphs}),
+            "auto",
+            precision,
+            torch_there=False,
+            bfloat16_there=False,
+            openvino_there=openvino_there,
+        )
+
+    assert ways(0.1) == ["onnx", "openvino", "openvino-int8"]
+    assert ways(-0.11) == ways(0.0, precision="float32") == ["onnx", "openvino"]
+    assert ways(0.0, openvino_there=False) == ["onnx"]
+    assert fastest({"onnx": 100.0, "openvino": 101.0}) == "openvino"
+
+
+def test_another_version_of_openvino_is_measured_again(monkeypatch, tmp_path):
+    versions = {"openvino": "1"}
+    monkeypatch.setattr(backends, "installed_versions", lambda packages: versions)
+    before = backends.choice_key(str(tmp_path), ["onnx"])
+    versions["openvino"] = "2"
+    assert backends.choice_key(str(tmp_path), ["onnx"]) != before
+
+
 def test_what_is_asked_for_is_what_is_offered():
     def ways(backend, precision="auto", torch_there=True, bfloat16_there=True):
         good = described({"onnx-int8": 0.0, "torch-bfloat16": 0.0})

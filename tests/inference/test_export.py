@@ -352,10 +352,10 @@ def test_a_damaged_folder_is_named(folder, tmp_path):
 
 def test_load_opens_what_is_asked_for(folder, sentences, tmp_path, tiny_trunk):
     by_onnx = samesense.load(str(folder))
-    assert by_onnx.onnx is not None and by_onnx.choice.backend == "onnx"
+    assert by_onnx.exported is not None and by_onnx.choice.backend == "onnx"
     by_torch = samesense.load(str(folder), backend="torch", precision="float32", device="cpu")
     np.testing.assert_allclose(by_onnx.encode(sentences), by_torch.encode(sentences), atol=2e-6)
-    assert samesense.load(str(folder), backend="onnx-int8").onnx.name == "onnx-int8"
+    assert samesense.load(str(folder), backend="onnx-int8").exported.name == "onnx-int8"
     assert by_onnx.similarity("a dog", "a dog") == 1.0
     with pytest.raises(ModelError, match="Open it with the backend torch"):
         _ = by_onnx.encoder

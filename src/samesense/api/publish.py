@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 from samesense.api.data import Scale, labelled_pairs
 from samesense.choices import check_named, words_of
 from samesense.data.rows.columns import check_columns
-from samesense.data.rows.sources import Source, names_among
+from samesense.data.rows.sources import Source, as_sources, names_among, short_name
 from samesense.data.rows.text import Header, Quoting, reads_tables
+from samesense.data.sentences import unlabelled_texts
+from samesense.errors import ConfigError
 from samesense.execution.torch_import import loading_torch
 from samesense.execution.unread import logs_unread
 
@@ -30,6 +32,8 @@ def export(  # noqa: PLR0913 - the flags of the command
     *,
     output: str | Path,
     int8: bool = False,
+    openvino_int8: bool = False,
+    range_texts: Source | None = None,
     data: Source | None = None,
     weights: bool = True,
     columns: str | None = None,
@@ -48,6 +52,10 @@ def export(  # noqa: PLR0913 - the flags of the command
         model: model folder, output of ``train``, hub name or ``"default"``.
         output: folder to write, which is also an ordinary model folder.
         int8: also write a graph with 8-bit weights.
+        openvino_int8: also write a graph for OpenVINO with 8-bit weights and activations; needs the extra
+            ``openvino-export``.
+        range_texts: texts on which the ranges of those activations are measured, such as your own; by default 300 of
+            ``data``, or of the library's sample.
         data: labelled pairs on which the drift of Spearman is measured, 500 or more for a valid check; the model's
             calibration is fitted again on them. Without them it is copied.
         weights: keep the torch weights in the folder, so that sentence-transformers can load it.
@@ -62,9 +70,14 @@ def export(  # noqa: PLR0913 - the flags of the command
         from samesense.inference.calibration.carry import carry
         from samesense.inference.models.load import load
         from samesense.inference.names import place_of
+        from samesense.inference.onnx.export import RangeTexts
         from samesense.inference.onnx.export import export as write
 
-    check_free(Path(output), overwrite=overwrite, inputs=[place_of(model), *names_among(data)])
+    if range_texts is not None and not openvino_int8:
+        raise ConfigError("`range_texts` are for `openvino_int8`; received them without it. Give both, or neither.")
+    check_free(
+        Path(output), overwrite=overwrite, inputs=[place_of(model), *names_among(data), *names_among(range_texts)]
+    )
     options = {
         "columns": columns,
         "label_order": label_order,
@@ -72,7 +85,21 @@ def export(  # noqa: PLR0913 - the flags of the command
         "drop_bad_rows": drop_bad_rows,
     }
     pairs = None if data is None else labelled_pairs(data, **options)
-    description = write(model, Path(output), int8=int8, pairs=pairs, weights=weights, overwrite=overwrite)
+    ranges = None
+    if range_texts is not None:
+        sources = as_sources(range_texts)
+        texts = [text for source in sources for text in unlabelled_texts(source)]
+        ranges = RangeTexts.spread(texts, ", ".join(map(short_name, sources)))
+    description = write(
+        model,
+        Path(output),
+        int8=int8,
+        openvino_int8=openvino_int8,
+        range_texts=ranges,
+        pairs=pairs,
+        weights=weights,
+        overwrite=overwrite,
+    )
     # The exported graph scores the pairs: a calibration must fit the scores that it is applied to.
     message = carry(model, Path(output), load(output, backend="onnx"), pairs)
     if message:

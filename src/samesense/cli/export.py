@@ -40,9 +40,12 @@ def _tell(description: Description) -> None:
     # What torch itself changes at lower precision, to judge the others by.
     if drift is not None and "torch-bfloat16" in drift.points:
         put("\t".join(("torch-bfloat16", "", "", "", _points(drift.reference, drift.points["torch-bfloat16"]))))
-    for backend in ("onnx-int8", "torch-bfloat16"):
+    for backend in ("onnx-int8", "openvino-int8", "torch-bfloat16"):
         if backend in description.agreement:
             logger.info(f"{backend}: {description.agreement[backend].text()}")
+    if description.ranges is not None:
+        ranges = description.ranges
+        logger.info(f"openvino-int8: ranges of activations from {ranges.texts} texts of {ranges.source}")
     if drift is not None:
         logger.info(f"drift: on {drift.pairs} pairs of {drift.data}, where torch in float32 has {drift.reference:.2f}")
 

@@ -18,6 +18,7 @@ LIBRARIES = (
     "numpy",
     "accelerate",
     "onnxruntime",
+    "openvino",
     "tokenizers",
 )
 """Packages whose versions affect the figures of a run."""

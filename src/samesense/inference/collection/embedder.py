@@ -15,6 +15,7 @@ from samesense.encoder.windows import Reading, Windows, cut_into_windows
 from samesense.errors import ModelError
 from samesense.inference.models.load import load
 from samesense.inference.models.model import Model
+from samesense.inference.onnx.format import is_graph_backend
 from samesense.inference.plain.files import model_files_hash
 from samesense.inference.search.exact import unit_rows
 from samesense.types import Embeddings, Encode
@@ -82,7 +83,7 @@ def open_embedder(name: str, precision: str = "auto", *, identity: str | None = 
         precision: arithmetic, or the backend of an exported folder.
         identity: identity that a collection, or a copy of it in a store, keeps; ModelError for a model with another.
     """
-    options: dict[str, Any] = {"backend" if precision in ("onnx", "onnx-int8") else "precision": precision}
+    options: dict[str, Any] = {"backend" if is_graph_backend(precision) else "precision": precision}
     files = model_files_hash(name)  # before loading: if the files change meanwhile, the hash does not match them
     embedder = embedder_of(load(name, **options), name)
     if embedder.precision == "float32":

@@ -18,13 +18,13 @@ from samesense.execution.threads import cores
 from samesense.execution.versions import installed_versions
 from samesense.files import read_json, write_json
 from samesense.hashes import json_hash
-from samesense.inference.onnx.format import Description
+from samesense.inference.onnx.format import Description, is_graph_backend
 from samesense.types import Encode, Precision
 
-Backend = Literal["torch-float32", "torch-bfloat16", "numpy", "onnx", "onnx-int8"]
+Backend = Literal["torch-float32", "torch-bfloat16", "numpy", "onnx", "onnx-int8", "openvino", "openvino-int8"]
 """Backends that compute."""
 
-EXACT: tuple[Backend, ...] = ("onnx", "torch-float32")
+EXACT: tuple[Backend, ...] = ("onnx", "openvino", "torch-float32")
 """Backends that compute in float32."""
 
 MOST_DRIFT = 0.1
@@ -59,22 +59,29 @@ class Choice:
 
 def check_backend(backend: BackendOption, precision: Precision) -> None:
     """Raise ConfigError if backend and precision contradict each other."""
-    if backend == "onnx-int8" and precision != "auto":
-        raise ConfigError(f"The backend onnx-int8 computes in eight bits; received precision {precision} too.")
-    if backend == "onnx" and precision == "bfloat16":
-        raise ConfigError("The backend onnx computes in float32; for bfloat16 take the backend torch.")
+    if backend in ("onnx-int8", "openvino-int8") and precision != "auto":
+        raise ConfigError(f"The backend {backend} computes in eight bits; received precision {precision} too.")
+    if backend in ("onnx", "openvino") and precision == "bfloat16":
+        raise ConfigError(f"The backend {backend} computes in float32; for bfloat16 take the backend torch.")
 
 
 def exported_backends(
-    description: Description, backend: BackendOption, precision: Precision, *, torch_there: bool, bfloat16_there: bool
+    description: Description,
+    backend: BackendOption,
+    precision: Precision,
+    *,
+    torch_there: bool,
+    bfloat16_there: bool,
+    openvino_there: bool = False,
 ) -> list[Backend]:
     """Return the backends of an exported folder that satisfy a request, the default first.
 
-    ``torch_there`` says that torch is installed and the folder holds its weights.
+    ``torch_there`` says that torch is installed and the folder holds its weights, ``openvino_there`` that OpenVINO is
+    installed.
     """
     check_backend(backend, precision)
-    if backend in ("onnx", "onnx-int8"):
-        return ["onnx" if backend == "onnx" else "onnx-int8"]
+    if is_graph_backend(backend):
+        return [backend]
     if precision == "bfloat16":
         return ["torch-bfloat16"]
     if backend == "torch":
@@ -84,13 +91,17 @@ def exported_backends(
             return ["torch-bfloat16"]
         return ["torch-float32"]
     backends: list[Backend] = ["onnx"]
+    if openvino_there:
+        backends.append("openvino")
     if torch_there:
         backends.append("torch-float32")
     if precision == "auto":
-        if "onnx-int8" in description.graphs and keeps_spearman(description, "onnx-int8"):
-            backends.append("onnx-int8")
-        if torch_there and bfloat16_there and keeps_spearman(description, "torch-bfloat16"):
-            backends.append("torch-bfloat16")
+        inexact: dict[Backend, bool] = {
+            "onnx-int8": "onnx-int8" in description.graphs,
+            "openvino-int8": openvino_there and "openvino-int8" in description.graphs,
+            "torch-bfloat16": torch_there and bfloat16_there,
+        }
+        backends += [name for name, there in inexact.items() if there and keeps_spearman(description, name)]
     return backends
 
 
@@ -148,13 +159,14 @@ def fastest(speeds: Mapping[Backend, float]) -> Backend:
 
 def choice_key(source: str, backends: list[str]) -> str:
     """Return a hash of what a choice depends on: the model's files, the backends, the processor and the libraries."""
-    versions = installed_versions(("torch", "onnxruntime"))
+    packages = ("torch", "onnxruntime", "openvino")
+    versions = installed_versions(packages)
     facts = {
         "model": _files(Path(source).expanduser()) or source,
         "backends": sorted(backends),
         # The variable limits the threads of every backend, and so is a part of the machine.
         "machine": [platform.machine(), _processor(), cores(), os.environ.get("OMP_NUM_THREADS")],
-        "libraries": [versions.get(package) for package in ("torch", "onnxruntime")],
+        "libraries": [versions.get(package) for package in packages],
     }
     return json_hash(facts)
 

@@ -22,10 +22,11 @@ from samesense.inference.models.backends import Backend, Choice, check_backend, 
 from samesense.inference.models.functions import FunctionEncoder, open_kind
 from samesense.inference.models.maps import apply_maps
 from samesense.inference.models.model import Model
-from samesense.inference.models.optional_deps import has_torch, needs_torch
+from samesense.inference.models.optional_deps import has_openvino, has_torch, needs_torch
 from samesense.inference.names import parse_maps, split_kind, split_maps
-from samesense.inference.onnx.encoder import OnnxEncoder
-from samesense.inference.onnx.format import is_exported, read_description
+from samesense.inference.onnx.format import is_exported, is_graph_backend, read_description
+from samesense.inference.onnx.graph_encoder import EXPORT_FLAGS
+from samesense.inference.onnx.open_graph import open_graph
 from samesense.types import Encode, PoolingName, Precision
 
 if TYPE_CHECKING:
@@ -237,13 +238,11 @@ def _open(base: str, options: _Options) -> Model:
     if is_exported(name) and pooling is None and options.prompt is None:
         return _exported(name, options)
     check_backend(options.backend, options.precision)
-    if options.backend in ("onnx", "onnx-int8"):
-        flag = ""
-        if options.backend == "onnx-int8":
-            flag = " --int8"
+    if is_graph_backend(options.backend):
+        flag = EXPORT_FLAGS.get(options.backend, "")
         raise ModelError(
             f"The backend {options.backend} opens exported folders only, with the pooling and prompt that they have. "
-            f"Make one: samesense export {name} --output FOLDER{flag}"
+            f"Make one: samesense export {name} --output FOLDER {flag}".rstrip()
         )
     by_numpy = _by_numpy(name, pooling, options)
     if by_numpy is not None:
@@ -340,7 +339,7 @@ def _exported(name: str, options: _Options) -> Model:
     torch_there = has_torch() and any(Path(name).expanduser().rglob("*.safetensors"))
     backend = options.backend
     if options.device not in (None, "cpu"):
-        if backend in ("onnx", "onnx-int8"):
+        if is_graph_backend(backend):
             raise ConfigError(
                 f"An exported graph runs on the CPU; received device {options.device}. Take the backend torch for it."
             )
@@ -351,12 +350,17 @@ def _exported(name: str, options: _Options) -> Model:
     # The last condition loads torch, so the others come first.
     bfloat16_there = torch_there and (torch_requested or options.sample is not None) and _computes_in_bfloat16()
     backends = exported_backends(
-        read_description(name), backend, options.precision, torch_there=torch_there, bfloat16_there=bfloat16_there
+        read_description(name),
+        backend,
+        options.precision,
+        torch_there=torch_there,
+        bfloat16_there=bfloat16_there,
+        openvino_there=has_openvino(),
     )
 
     def open_by(backend: Backend) -> Model:
-        if backend in ("onnx", "onnx-int8"):
-            return Model(OnnxEncoder(name, backend, deterministic=options.deterministic, threads=options.threads))
+        if is_graph_backend(backend):
+            return Model(open_graph(name, backend, deterministic=options.deterministic, threads=options.threads))
         from samesense.encoder.assembly.build import build
 
         return _torch(build(name, device=options.device), options, _precision(backend))

@@ -18,7 +18,7 @@ from samesense.execution.audience import requested_progress
 from samesense.execution.unread import note
 from samesense.inference.calibration.storage import read_of
 from samesense.inference.models.backends import Choice
-from samesense.inference.onnx.encoder import OnnxEncoder
+from samesense.inference.onnx.graph_encoder import GraphEncoder
 from samesense.inference.onnx.token_encoder import TokenEncoder
 from samesense.types import Embeddings, Encode, Pair, Score, Scores, TaskName
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Encoder(Protocol):
-    """Computes embeddings, by torch, onnxruntime, or a function."""
+    """Computes embeddings, by torch, onnxruntime, OpenVINO, NumPy, or a function."""
 
     @property
     def name(self) -> str:
@@ -109,7 +109,7 @@ class Model:
         if isinstance(self._encoder, TokenEncoder):
             description = self._encoder.description
             return {
-                "kind": "bi-encoder" if self.onnx is None else "exported",
+                "kind": "bi-encoder" if self.exported is None else "exported",
                 "dimensions": description.dim,
                 "max_seq_length": description.max_tokens,
                 "device": "cpu",
@@ -211,9 +211,9 @@ class Model:
         return transformer
 
     @property
-    def onnx(self) -> OnnxEncoder | None:
-        """The encoder that runs without torch, if it is one."""
-        if isinstance(self._encoder, OnnxEncoder):
+    def exported(self) -> GraphEncoder | None:
+        """The encoder of an exported folder, which runs without torch, if it is one."""
+        if isinstance(self._encoder, GraphEncoder):
             return self._encoder
         return None
 

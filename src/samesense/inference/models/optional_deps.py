@@ -19,6 +19,11 @@ def has_torch() -> bool:
     return False
 
 
+def has_openvino() -> bool:
+    """Return whether OpenVINO is installed, without importing it."""
+    return find_spec("openvino") is not None
+
+
 @contextlib.contextmanager
 def needs_torch() -> Iterator[None]:
     """Raise MissingExtraError, which says what to install, for a failed import of torch or its packages."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -16,6 +17,7 @@ from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from tokenizers import Tokenizer
 
 from samesense.data import read_pairs, sample_path
+from samesense.data.examples import spread_over
 from samesense.data.pairs.data import PairData
 from samesense.data.rows.text import table_options
 from samesense.encoder.assembly.build import build_named
@@ -44,11 +46,15 @@ from samesense.inference.onnx.format import (
     Agreement,
     Description,
     Drift,
-    OnnxName,
+    GraphBackend,
+    GraphName,
     Parity,
+    Ranges,
     graph_file,
 )
-from samesense.inference.onnx.graph import check_modules, graph_inputs, write_graph, write_int8
+from samesense.inference.onnx.graph import check_modules, graph_inputs, write_graph, write_int8, write_openvino_int8
+from samesense.inference.onnx.graph_encoder import GraphEncoder
+from samesense.inference.onnx.open_graph import open_graph
 from samesense.inference.onnx.token_encoder import cut_to, read_texts
 from samesense.metrics import spearman
 from samesense.results import plain
@@ -57,8 +63,17 @@ from samesense.types import Embeddings, Encode, Floats, Scores
 LEAST_COSINE = 0.9999
 """Least cosine between the vectors of a float32 graph and of torch; an export below it fails."""
 
+RANGE_TEXTS = 300
+"""Number of texts on which the ranges of activations are measured for static int8."""
+
 CHECKED = 300
 """Number of sentences of the check, besides the awkward ones."""
+
+_FLOAT32: dict[GraphBackend, str] = {
+    "onnx": "Its modules cannot be recorded faithfully; keep to torch for this model.",
+    "openvino": "OpenVINO computes this graph wrongly; export without OpenVINO.",
+}
+"""Backends that must give the vectors of torch, and what helps where they do not."""
 
 AWKWARD = (
     "a",
@@ -85,7 +100,7 @@ def check_tokens(model: SentenceTransformer, ids: Callable[[str], list[int]], te
             )
 
 
-def parity(exported: OnnxEncoder, reference: Embeddings, texts: list[str]) -> Parity:
+def parity(exported: GraphEncoder, reference: Embeddings, texts: list[str]) -> Parity:
     """Return how far the vectors of a graph, computed in batches and alone, are from those of ``reference``."""
     # Only the check of an export needs scikit-learn.
     from sklearn.metrics.pairwise import paired_cosine_distances
@@ -99,10 +114,10 @@ def parity(exported: OnnxEncoder, reference: Embeddings, texts: list[str]) -> Pa
         largest_change = max(largest_change, change)
         distances = paired_cosine_distances(checked_rows(rows, texts), reference)  # 0 where both are zeros
         least = min(least, 1 - float(distances.max()))
-    if exported.name == "onnx" and least < LEAST_COSINE:
+    if exported.name in _FLOAT32 and least < LEAST_COSINE:
         raise ModelError(
             f"The graph must give the model's own vectors; a cosine with them is {least:.6f}, and {LEAST_COSINE} is "
-            "the least. Its modules cannot be recorded faithfully; keep to torch for this model."
+            f"the least. {_FLOAT32[exported.name]}"
         )
     lengths = np.maximum(np.linalg.norm(reference, axis=1), 1e-12)
     batch_effect = float((np.abs(together - alone).max(axis=1) / lengths).max())
@@ -142,6 +157,8 @@ def export(
     output: str | Path,
     *,
     int8: bool = False,
+    openvino_int8: bool = False,
+    range_texts: RangeTexts | None = None,
     pairs: PairData | None = None,
     weights: bool = True,
     overwrite: bool = False,
@@ -149,20 +166,27 @@ def export(
     """Export a model to ONNX, with pooling, layers and normalisation in the graph, and return its description.
 
     The folder is also an ordinary sentence-transformers folder, with torch's ``weights`` if they are kept; the graph is
-    in ``onnx/``. It is written completely or not at all. ``int8`` adds a graph with weights of eight bits; on ``pairs``
-    the drift of Spearman is measured. ModelError if the model is a cross-encoder, cannot be exported, or the graph
+    in ``onnx/``. It is written completely or not at all. ``int8`` adds a graph with weights of eight bits,
+    ``openvino_int8`` one for OpenVINO with activations of eight bits as well, whose ranges are those of
+    ``range_texts``, by default of texts of ``pairs`` or of the sample. On ``pairs`` the drift of Spearman is measured.
+    ModelError if the model is a cross-encoder, cannot be exported, or the graph
     gives other vectors; OutputError if the folder is not empty and ``overwrite`` is not given.
     """
     target = Path(output)
     check_free(target, overwrite=overwrite)
     MissingExtraError.check("export", "onnx", "onnxscript")
+    if openvino_int8:
+        MissingExtraError.check("openvino-export", "openvino", "nncf")
+        range_texts = range_texts or _default_range_texts(pairs)
+    else:
+        range_texts = None
     with stage("loading the model"):
         encoder = _open(model)
     refuse_routes(encoder, "An export")
     description = _describe_model(encoder)
     with replacing_folder(target) as folder:
         save(encoder, folder)
-        description = _write(encoder, folder, description, int8)
+        description = _write(encoder, folder, description, int8, range_texts)
         with stage("checking the graphs against torch"):
             description = description.model_copy(update=_compare(encoder, folder, description, pairs))
         _write_description(folder, description)
@@ -202,20 +226,59 @@ def _describe_model(encoder: SentenceTransformer) -> Description:
     return description
 
 
-def _write(encoder: SentenceTransformer, folder: Path, description: Description, int8: bool) -> Description:
+def _write(
+    encoder: SentenceTransformer, folder: Path, description: Description, int8: bool, range_texts: RangeTexts | None
+) -> Description:
     """Write tokenizer, graphs and description, and return the description with the graphs."""
     write_text(folder / TOKENIZER, fast_tokenizer(encoder, "An export").to_str())
     graph = folder / GRAPHS["onnx"]
     with stage("recording the graph"):
         write_graph(encoder, graph)
+    description = _with_graph(folder, description, "onnx")
     if int8:
         with stage("rounding weights to eight bits"):
             write_int8(graph, folder / GRAPHS["onnx-int8"])
-    names: list[OnnxName] = ["onnx", "onnx-int8"] if int8 else ["onnx"]
-    files = {name: graph_file(folder / GRAPHS[name]) for name in names}
-    description = description.model_copy(update={"graphs": files})
-    _write_description(folder, description)  # OnnxEncoder reads it for the comparison
+        description = _with_graph(folder, description, "onnx-int8")
+    if range_texts is not None:
+        with stage("quantizing for OpenVINO"):
+            write_openvino_int8(graph, folder / GRAPHS["openvino-int8"], _range_inputs(folder, range_texts.texts))
+        ranges = Ranges(texts=len(range_texts.texts), source=range_texts.source)
+        description = description.model_copy(update={"ranges": ranges})
+        description = _with_graph(folder, description, "openvino-int8")
     return description
+
+
+def _with_graph(folder: Path, description: Description, name: GraphName) -> Description:
+    """Return the description with a graph of the folder, and write it there, where encoders read it."""
+    graphs = {**description.graphs, name: graph_file(folder / GRAPHS[name])}
+    description = description.model_copy(update={"graphs": graphs})
+    _write_description(folder, description)
+    return description
+
+
+@dataclass(frozen=True)
+class RangeTexts:
+    """Texts on which the ranges of activations are measured, and where they are from."""
+
+    texts: list[str]
+    source: str
+
+    @classmethod
+    def spread(cls, texts: Iterable[str], source: str) -> Self:
+        """Return at most ``RANGE_TEXTS`` distinct texts, taken evenly from all of them."""
+        distinct = list(dict.fromkeys(texts))
+        return cls([distinct[index] for index in spread_over(len(distinct), RANGE_TEXTS)], source)
+
+
+def _default_range_texts(pairs: PairData | None) -> RangeTexts:
+    source = pairs if pairs is not None else _sample_pairs()
+    return RangeTexts.spread([*source.sentences1, *source.sentences2], source.name)
+
+
+def _range_inputs(folder: Path, texts: list[str]) -> list[dict[str, Any]]:
+    """Return the inputs of the graph for each text by itself, so that no padding takes part in the ranges."""
+    encoder = OnnxEncoder(folder)
+    return [encoder.inputs([encoding]) for encoding in encoder.tokenised(texts)]
 
 
 def _sample_pairs() -> PairData:
@@ -227,7 +290,10 @@ def _compare(
     encoder: SentenceTransformer, folder: Path, description: Description, pairs: PairData | None
 ) -> dict[str, Any]:
     """Return parity and agreement of the graphs with torch, and with labelled pairs also the drift."""
-    exported: dict[str, OnnxEncoder] = {name: OnnxEncoder(folder, name) for name in description.graphs}
+    names: list[GraphBackend] = [*description.graphs]
+    if "openvino-int8" in names:
+        names.append("openvino")  # which runs the graph of onnx
+    exported: dict[str, GraphEncoder] = {name: open_graph(folder, name) for name in names}
     checked_pairs = pairs if pairs is not None else _sample_pairs()
     # The awkward texts come first, so that the limit leaves none of them out.
     texts = [*AWKWARD, *dict.fromkeys([*checked_pairs.sentences1, *checked_pairs.sentences2])][: CHECKED + len(AWKWARD)]
@@ -248,7 +314,7 @@ def _compare(
 
 
 def _agreement_on_sample(
-    encoder: SentenceTransformer, exported: Mapping[str, OnnxEncoder], sample: PairData
+    encoder: SentenceTransformer, exported: Mapping[str, GraphEncoder], sample: PairData
 ) -> dict[str, Any]:
     """Return the agreement on the sample pairs; nothing if a model of another language cannot read them."""
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeGuard, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -13,8 +13,18 @@ from samesense.hashes import content_hash
 from samesense.results import Shown, text_table
 
 DESCRIPTION = "samesense_onnx.json"
-GRAPHS = {"onnx": "onnx/model.onnx", "onnx-int8": "onnx/model_quantized.onnx"}
-"""File of each backend's graph, named as optimum and transformers.js expect."""
+GraphName = Literal["onnx", "onnx-int8", "openvino-int8"]
+"""Graphs that an exported folder may hold."""
+
+GraphBackend = Literal["onnx", "onnx-int8", "openvino", "openvino-int8"]
+"""Backends that run these graphs."""
+
+GRAPHS: dict[GraphName, str] = {
+    "onnx": "onnx/model.onnx",
+    "onnx-int8": "onnx/model_quantized.onnx",
+    "openvino-int8": "openvino/openvino_model_qint8_quantized.xml",
+}
+"""File of each graph, named as optimum, transformers.js and sentence-transformers expect."""
 
 VECTOR_OUTPUT = "sentence_embedding"
 """Output of a graph: the vector of a text."""
@@ -25,8 +35,6 @@ TOKEN_OUTPUT = "last_hidden_state"
 TOKENIZER = "tokenizer.json"
 FORMAT = 1
 """Version of the description's format; other versions are refused."""
-
-OnnxName = Literal["onnx", "onnx-int8"]
 
 
 class _StrictModel(BaseModel):
@@ -74,6 +82,13 @@ class Drift(_StrictModel):
     points: dict[str, float]  # each backend's Spearman minus the reference
 
 
+class Ranges(_StrictModel):
+    """The texts on which the ranges of activations were measured, for a graph with static int8 quantization."""
+
+    texts: int  # number of texts
+    source: str  # where they are from
+
+
 class Description(Shown, _StrictModel):
     """The description of an exported folder.
 
@@ -89,7 +104,8 @@ class Description(Shown, _StrictModel):
         special_tokens: whether the tokenizer adds its special tokens.
         pooling: the pooling, in words; it is part of the graph.
         modules: names of the modules in the graph, in order.
-        graphs: file of each backend.
+        graphs: the graphs and their files.
+        ranges: texts behind the scales of ``openvino-int8``, if the folder has it.
         parity: how close the vectors of each backend are to those of torch.
         agreement: how close the scores of each backend are to those of torch, on the given pairs or the sample.
         drift: change of Spearman on the given pairs, if any.
@@ -106,7 +122,8 @@ class Description(Shown, _StrictModel):
     special_tokens: bool
     pooling: str
     modules: list[str]
-    graphs: dict[OnnxName, GraphFile]
+    graphs: dict[GraphName, GraphFile]
+    ranges: Ranges | None = None
     parity: dict[str, Parity] = {}
     agreement: dict[str, Agreement] = {}
     drift: Drift | None = None
@@ -130,6 +147,8 @@ class Description(Shown, _StrictModel):
                 cells.append(f"{self.drift.points.get(backend, 0.0):+.2f}")
             rows.append(cells)
         lines.append(text_table(columns, rows, left=columns[:1]))
+        if self.ranges is not None:
+            lines.append(f"ranges of openvino-int8 from {self.ranges.texts} texts of {self.ranges.source}")
         if self.drift is not None:
             lines.append(f"drift on {self.drift.data}, {self.drift.pairs} pairs; torch has {self.drift.reference:.2f}")
         return "\n".join(lines)
@@ -156,7 +175,26 @@ def read_description(folder: str | Path) -> Description:
     return description
 
 
+def is_graph_backend(backend: str) -> TypeGuard[GraphBackend]:
+    """Return whether a backend runs an exported graph."""
+    return backend in get_args(GraphBackend)
+
+
+def graph_name(backend: GraphBackend) -> GraphName:
+    """Return the graph that a backend runs: OpenVINO reads the ONNX graph in float32."""
+    if backend == "openvino":
+        return "onnx"
+    return backend
+
+
+def graph_paths(graph: Path) -> list[Path]:
+    """Return the file of a graph, and the file beside it where its weights may be."""
+    if graph.suffix == ".xml":
+        return [graph, graph.with_suffix(".bin")]
+    return [graph, graph.with_name(f"{graph.name}.data")]
+
+
 def graph_file(path: Path) -> GraphFile:
-    """Return size and hash of a graph, including the external weights of a large model."""
-    paths = [file for file in (path, path.with_name(f"{path.name}.data")) if file.exists()]
+    """Return size and hash of a graph, weights in a file beside it included."""
+    paths = [file for file in graph_paths(path) if file.exists()]
     return GraphFile(bytes=sum(file.stat().st_size for file in paths), sha256=content_hash(paths))

@@ -6,7 +6,7 @@ import contextlib
 import io
 import logging
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -25,9 +25,9 @@ from torch import Tensor, nn
 
 from samesense.encoder.forward.batching import tokenize_texts
 from samesense.errors import MissingExtraError, ModelError
-from samesense.failures import first_line
-from samesense.inference.onnx.encoder import INPUTS
+from samesense.failures import first_line, imported
 from samesense.inference.onnx.format import TOKEN_OUTPUT, VECTOR_OUTPUT
+from samesense.inference.onnx.graph_encoder import INPUTS
 
 EXAMPLE = ("Two short example sentences.", "The second of them is a little longer than the first.")
 """Example input for tracing; batch size and length are dynamic."""
@@ -77,7 +77,7 @@ def write_graph(model: SentenceTransformer, path: Path) -> None:
         outputs = [VECTOR_OUTPUT, TOKEN_OUTPUT]
     else:
         outputs = [VECTOR_OUTPUT]
-    with _quiet(), _plain_attention(model), _plain_prompt(model), torch.no_grad():
+    with _quiet("torch.onnx"), _plain_attention(model), _plain_prompt(model), torch.no_grad():
         try:
             program = torch.onnx.export(
                 graph,
@@ -129,6 +129,35 @@ def write_int8(graph: Path, path: Path) -> None:
         )
     finally:
         root.setLevel(level)
+
+
+def write_openvino_int8(graph: Path, path: Path, batches: Sequence[Mapping[str, Any]]) -> None:
+    """Write the graph for OpenVINO with static int8 quantization: fixed scales for weights and for activations.
+
+    ``batches`` are inputs of the graph, on which the ranges of the activations are measured. SmoothQuant moves large
+    channels of the activations into the weights before. Weights use only seven bits, for the reason of
+    :func:`write_int8`. What is not quantized is stored in float16.
+
+    Source: Xiao et al. 2023, "SmoothQuant: Accurate and Efficient Post-Training Quantization for Large Language
+    Models", by NNCF, whose default strength for transformers is 0.95.
+    """
+    with _quiet("nncf"):
+        nncf = imported("nncf", "openvino-export")
+        openvino = imported("openvino", "openvino-export")
+        logging.getLogger("nncf").setLevel(logging.ERROR)  # NNCF sets its own level while it is imported
+        advanced = nncf.AdvancedQuantizationParameters(overflow_fix=nncf.OverflowFix.ENABLE)
+        try:
+            quantized = nncf.quantize(
+                openvino.Core().read_model(graph),
+                nncf.Dataset([dict(batch) for batch in batches]),
+                model_type=nncf.ModelType.TRANSFORMER,
+                subset_size=len(batches),
+                advanced_parameters=advanced,
+            )
+        except Exception as error:  # nncf and openvino raise many classes, without a common base
+            raise ModelError(f"NNCF cannot quantize this model: {first_line(error)}. Leave out OpenVINO.") from error
+        path.parent.mkdir(parents=True, exist_ok=True)
+        openvino.save_model(quantized, path)
 
 
 class _Graph(nn.Module):
@@ -225,9 +254,9 @@ def _plain_prompt(model: SentenceTransformer) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Suppress the exporter's output and warnings."""
-    logger = logging.getLogger("torch.onnx")
+def _quiet(name: str) -> Iterator[None]:
+    """Suppress output, warnings and the logger of an exporter."""
+    logger = logging.getLogger(name)
     level = logger.level
     logger.setLevel(logging.ERROR)
     try:

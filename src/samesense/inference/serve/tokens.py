@@ -83,12 +83,12 @@ class Words:
 
 def served_tokens(model: Model) -> Tokens:
     """Return what counts and decodes a model's tokens."""
-    if model.onnx is not None:
+    if model.exported is not None:
         # An exported folder is served without torch, by the file of its tokenizer.
         from tokenizers import Tokenizer
 
-        description = model.onnx.description
-        tokenizer = Tokenizer.from_file(str(model.onnx.folder / TOKENIZER))
+        description = model.exported.description
+        tokenizer = Tokenizer.from_file(str(model.exported.folder / TOKENIZER))
         longest = description.max_tokens or UNLIMITED
         return FastTokens(tokenizer, longest, prompt=description.prompt, special=description.special_tokens)
     if model.cross_encoder is None and not model.backend:

@@ -17,7 +17,7 @@ from samesense.evaluation.run import Cost
 from samesense.execution.speed import Speed, time_in_turns
 from samesense.inference.models.model import Model
 from samesense.inference.names import split_kind, split_maps
-from samesense.inference.onnx.format import is_exported, read_description
+from samesense.inference.onnx.format import graph_name, is_exported, is_graph_backend, read_description
 from samesense.recipes.compare.readers import reader_of
 from samesense.types import Scorer
 
@@ -111,7 +111,7 @@ def _computed(protocol: str, backend: str, *, function: bool) -> str:
     where = f"on {threads} threads"
     if threads == 1:
         where = "on 1 thread"
-    if torch.cuda.is_available() and not function and not backend.startswith("onnx"):
+    if torch.cuda.is_available() and not function and not is_graph_backend(backend):
         where = f"on {torch.cuda.get_device_name()}"  # where sentence-transformers puts a model
     return f"{arithmetic} {where}".strip()
 
@@ -123,9 +123,9 @@ def _weights(kind: str, name: str, backend: str) -> tuple[int | None, float | No
     if kind:
         path = Path(name.partition("?")[0]).expanduser()
         return None, _megabytes([path] if path.is_file() else path.glob("*"))
-    if backend.startswith("onnx") and is_exported(name):
-        graphs = {str(graph_backend): graph for graph_backend, graph in read_description(name).graphs.items()}
-        return _parameters(Path(name).expanduser()), graphs[backend].bytes / 1e6
+    if is_graph_backend(backend) and is_exported(name):
+        graph = read_description(name).graphs[graph_name(backend)]
+        return _parameters(Path(name).expanduser()), graph.bytes / 1e6
     folder = local_folder(name)
     if folder is None:
         return None, None

@@ -23,6 +23,7 @@ from samesense.evaluation.run import Cost
 from samesense.execution.progress import stage
 from samesense.inference.models.model import Model
 from samesense.inference.names import split_kind, split_maps
+from samesense.inference.onnx.format import is_graph_backend
 from samesense.recipes.compare.readers import reader_of
 from samesense.types import Precision, Scorer
 
@@ -43,7 +44,7 @@ def add_memory(
 ) -> list[Cost]:
     """Return the costs with the memory of each model that has a name, on a system that tells it."""
     needs_torch = {
-        spec: not model.backend.startswith("onnx")
+        spec: not is_graph_backend(model.backend)
         for spec, model in models
         if isinstance(model, Model) and _can_reopen(spec, model)
     }

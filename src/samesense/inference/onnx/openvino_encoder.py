@@ -1,0 +1,65 @@
+"""Encode with an exported model, without torch: by OpenVINO and the tokenizers library."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from samesense.errors import ModelError
+from samesense.failures import first_line, imported
+from samesense.inference.onnx.format import VECTOR_OUTPUT
+from samesense.inference.onnx.graph_encoder import GraphEncoder
+from samesense.types import Embeddings
+
+
+class OpenvinoEncoder(GraphEncoder):
+    """Encodes with a folder written by ``samesense export``, by the backend ``openvino`` or ``openvino-int8``.
+
+    ``openvino`` runs the ONNX graph in float32, also where the processor has bfloat16; ``openvino-int8`` runs the graph
+    that ``export --openvino-int8`` adds. MissingExtraError without the extra ``openvino``.
+    """
+
+    def _open_graph(self, graph: Path) -> tuple[list[str], int | None]:
+        self._compiled = _compiled(graph, self._threads, self.deterministic)
+        self._requests = threading.local()
+        widths = [_width(output) for output in self._compiled.outputs if VECTOR_OUTPUT in output.names]
+        return [name.any_name for name in self._compiled.inputs], next(iter(widths), None)
+
+    def _infer(self, feed: Mapping[str, npt.NDArray[np.int64]]) -> Embeddings:
+        # A request runs one batch at a time.
+        if not hasattr(self._requests, "request"):
+            self._requests.request = self._compiled.create_infer_request()
+        rows: Embeddings = self._requests.request.infer(dict(feed))[VECTOR_OUTPUT]
+        return rows
+
+
+def _width(output: Any) -> int | None:
+    """Return the last dimension of an output; ``None`` if it is not fixed."""
+    last = output.partial_shape[-1]
+    if last.is_dynamic:
+        return None
+    return int(last.get_length())
+
+
+def _compiled(graph: Path, threads: int, deterministic: bool) -> Any:
+    """Return a compiled graph: one batch at a time on all threads, or if deterministic, each text on one thread."""
+    openvino = imported("openvino", "openvino")
+    settings = {
+        "INFERENCE_NUM_THREADS": threads,
+        "NUM_STREAMS": threads if deterministic else 1,
+        # OpenVINO takes bfloat16 where the processor has it; vectors must not differ between machines that much.
+        "INFERENCE_PRECISION_HINT": "f32",
+        "DYNAMIC_QUANTIZATION_GROUP_SIZE": 0,
+        # Pinned threads of two processes would share the same cores.
+        "ENABLE_CPU_PINNING": False,
+    }
+    try:
+        core = openvino.Core()
+        return core.compile_model(core.read_model(graph), "CPU", settings)
+    except Exception as error:  # openvino raises RuntimeError and others
+        raise ModelError(f"Cannot open the graph {graph}: {first_line(error)}. Export the model again.") from error
