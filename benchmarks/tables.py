@@ -13,6 +13,8 @@ from pathlib import Path
 from statistics import mean, stdev
 from textwrap import fill
 
+from backends import tables as engine_tables
+
 from samesense.reports.tables import markdown
 
 HERE = Path(__file__).parent
@@ -219,9 +221,22 @@ def backends() -> str:
     note = (
         "Every backend, beside sentence-transformers' `encode()` and beside plain onnxruntime and fastembed on the "
         "same graph. The ratio is to `encode()`, in turns: median, lowest and highest. "
-        f"{DRIFT} `benchmarks/backends.py`"
+        f"{DRIFT} `benchmarks/backends.py`, before it had OpenVINO and a process for each way"
     )
     return "\n\n".join([note, *tables])
+
+
+def engines() -> str:
+    """Return tables of texts a second of every way of encoding, one for each processor and model."""
+    lines = lines_of("backends")
+    if not lines:
+        return ""
+    note = (
+        "Texts a second of every way of encoding, each in a process of its own, at its best batch size, in turns: "
+        "median, lowest and highest. Spearman x100 is on STS-B test. Figures of two processors cannot be compared. "
+        "`benchmarks/backends.py`"
+    )
+    return "\n\n".join([note, engine_tables(lines)])
 
 
 def training() -> str:
@@ -374,7 +389,7 @@ def whole() -> str:
         .replace("](reproduce/", "](../reproduce/")
         .replace("](benchmarks/", "](../benchmarks/"),
         "Models": f"{MODELS}\n\n{judge()}",
-        "Speed": "\n\n".join(block for block in (SPEED, backends(), training(), load(), speed()) if block),
+        "Speed": "\n\n".join(block for block in (SPEED, engines(), backends(), training(), load(), speed()) if block),
     }
     return page(sections)
 
