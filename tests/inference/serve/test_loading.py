@@ -47,7 +47,7 @@ def test_models_without_a_folder_have_none_unless_it_is_named():
 
 def test_an_exported_folder_counts_tokens_by_its_own_tokenizer(folder):
     description = SimpleNamespace(max_tokens=None, prompt="", special_tokens=True)
-    model = SimpleNamespace(onnx=SimpleNamespace(folder=folder, description=description), cross_encoder=None)
+    model = SimpleNamespace(exported=SimpleNamespace(folder=folder, description=description), cross_encoder=None)
     tokens = served_tokens(model)
     assert tokens.longest == 2**31
     assert tokens.count(["a dog runs", "cat"]) == [5, 3]
