@@ -195,7 +195,8 @@ def test_the_pair_that_is_compared_gets_a_label(tmp_path):
         )
         assert page.complaints() == []
         page.run("document.querySelectorAll('#labels button')[0].click()")
-        assert page.wait("document.querySelector('#label-status .bad')?.textContent") == "This pair has a label already."
+        complaint = page.wait("document.querySelector('#label-status .bad')?.textContent")
+        assert complaint == "This pair has a label already."
 
 
 def test_labels_are_taken_from_the_page_alone_and_refused_where_they_cannot_be_kept(tmp_path):
