@@ -11,11 +11,13 @@ import pytest
 
 import samesense
 from samesense.data import read_pairs
+from samesense.encoder.cosine import unit
 from samesense.errors import ConfigError, MissingExtraError, ModelError
 from samesense.inference.models import backends
 from samesense.inference.onnx.export import RANGE_TEXTS, RangeTexts, export
 from samesense.inference.onnx.format import DESCRIPTION, GRAPHS, read_description
 from samesense.inference.onnx.open_graph import open_graph
+from samesense.inference.search.ties import noise_of
 from tests.inference.exported import whitened
 
 pytest.importorskip("openvino", reason="needs the extra openvino")
@@ -56,6 +58,14 @@ def test_int8_is_near_and_its_texts_are_on_record(folder, sentences):
     assert description.ranges.source == "dev.tsv" and 0 < description.ranges.texts <= RANGE_TEXTS
     assert {"openvino", "openvino-int8"} <= set(description.drift.points)
     assert "ranges of openvino-int8 from" in str(description)
+
+
+@pytest.mark.parametrize("name", ["openvino", "openvino-int8"])
+def test_other_texts_of_a_batch_change_a_cosine_by_less_than_the_noise(folder, sentences, name):
+    encoder = open_graph(folder, name)
+    together = unit(encoder.encode(sentences).astype(np.float64))
+    alone = unit(np.concatenate([encoder.encode([text]) for text in sentences]).astype(np.float64))
+    assert np.abs(together @ together.T - alone @ alone.T).max() < noise_of(encoder.protocol)
 
 
 def test_the_folder_opens_without_nncf(folder):
