@@ -134,9 +134,13 @@ def test_folders_of_documents_are_sentences_of_which_the_start_is_kept_unless_th
     (folder / "one.txt").write_text("It rains. The sun is away.\n\nThe river is slow.\n")
     assert "; method simcse " in samesense.doctor(folder).read_as
     planned = plan(folder)
-    assert (planned.method.name, planned.config, planned.settings.keep_start) == ("simcse", "simcse-unlabelled", True)
+    assert (planned.method.name, planned.config, planned.settings.keep_start) == (
+        "simcse",
+        "simcse-unlabelled",
+        "unless-better",
+    )
     assert list(planned.train.texts) == ["It rains.", "The sun is away.", "The river is slow."]
-    assert not plan(folder, method="simcse").settings.keep_start
+    assert plan(folder, method="simcse").settings.keep_start == "never"
 
 
 def test_a_table_that_is_called_a_text_is_refused(put, tmp_path):

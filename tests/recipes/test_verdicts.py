@@ -262,3 +262,22 @@ def test_a_run_that_was_stopped_in_its_folds_goes_on(tiny_trunk, tmp_path, monke
     assert [line.split()[1] for line in messages if line.startswith("fold ")] == ["3"]
     assert run.verdict.task == whole.verdict.task
     assert (run.folder / HELD_OUT_SCORES).read_text() == (whole.folder / HELD_OUT_SCORES).read_text()
+
+
+@pytest.mark.parametrize(
+    ("with_test", "keep_start", "is_kept"),
+    [(False, "unless-higher", True), (False, "never", False), (True, "unless-higher", True)],
+)
+def test_a_start_that_training_harms_is_kept(with_test, keep_start, is_kept, tmp_path):
+    """Reversed labels of some pairs teach the contrary of what the others test."""
+    train = [(first, second, 3 - label) for first, second, label in some_rows(80, [0, 1, 2, 3])]
+    dev, test = (samesense.read(some_rows(60, [0, 1, 2, 3], seed=seed)) for seed in (1, 2))
+    settings = QUICK | {"model": "default", "learning_rate": 1e-3, "keep_start": keep_start}
+    parts = {"dev": dev} | ({"test": test} if with_test else {})
+    run = samesense.train(samesense.read(train), output=tmp_path / "run", **parts, **settings)
+    texts = [row[0] for row in some_rows(5, [0, 1])]
+    start = samesense.load("default", precision="float32").encode(texts)
+    saved = samesense.load(tmp_path / "run", precision="float32").encode(texts)
+    assert np.allclose(start, saved, atol=1e-5) == is_kept
+    assert ("training did not raise its figure on" in run.verdict.kept) == is_kept
+    assert ("kept: model/ is the start, default" in str(run)) == is_kept

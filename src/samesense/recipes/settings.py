@@ -31,7 +31,11 @@ BI_ONLY = ("pooling", "first", "standardize", "matryoshka")
 """Settings of embeddings, which a cross-encoder does not form."""
 
 
-KEEP_START = "keep the start in place of the trained model, unless the verdict is that this is better"
+KeepStart = Literal["never", "unless-higher", "unless-better"]
+"""When the start is kept in place of the trained model: never; unless the trained one's figure is higher; or unless the
+verdict is that the trained one is better."""
+
+KEEP_START = "keep the start in place of the trained model: unless its figure is higher, or the verdict is better"
 """What ``keep_start`` does, for its help."""
 
 

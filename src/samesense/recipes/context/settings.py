@@ -8,7 +8,7 @@ from pydantic import Field, field_validator, model_validator
 
 from samesense.errors import ConfigError
 from samesense.recipes.harvest.settings import HarvestSettings
-from samesense.recipes.settings import KEEP_START, bind, read_settings
+from samesense.recipes.settings import KEEP_START, KeepStart, bind, read_settings
 from samesense.recipes.surrogate.settings import SurrogateSettings
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class ContextSettings(SurrogateSettings):
     origin_config: str = Field("words", description="settings of the Origin: words, scaled, paper, or a TOML file")
     origin: Part | None = Field(None, description="single settings of the Origin, as in: --origin.reference 1000")
     harvest: Part | None = Field(None, description="settings of the harvest, as in: --harvest.pairs 10000")
-    keep_start: bool = Field(True, description=KEEP_START)
+    keep_start: KeepStart = Field("unless-better", description=KEEP_START)
 
     @field_validator("origin", "harvest")
     @classmethod

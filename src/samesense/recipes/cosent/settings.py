@@ -13,7 +13,7 @@ from samesense.data.pairs.targets import Targets
 from samesense.errors import ConfigError
 from samesense.losses.registry import PAIR_LOSSES
 from samesense.losses.spec import Encoder, LossSpec
-from samesense.recipes.settings import BI_ONLY, EncoderSettings, bind, read_settings, shipped
+from samesense.recipes.settings import BI_ONLY, KEEP_START, EncoderSettings, KeepStart, bind, read_settings, shipped
 
 
 @PAIR_LOSSES.add_settings
@@ -27,6 +27,7 @@ class CosentSettings(EncoderSettings):
     batches: Literal["random", "label-aware", "no-duplicates"] = Field(
         "random", description="label-aware: no batch of one label; no-duplicates: no text twice in a batch"
     )
+    keep_start: KeepStart = Field("unless-higher", description=KEEP_START)
 
     @model_validator(mode="after")
     def _belongs(self) -> CosentSettings:

@@ -80,9 +80,9 @@ def conclude(
         selecting = OUT_OF_FOLD_PAIRS
     observations = Observations(job.settings, job.data, trained.steps, run.curve, cones, selecting)
     verdict = replace(verdict, advice=advice(verdict, observations))
-    reason = reason_to_keep(job, verdict, cones and cones[0])
+    reason = reason_to_keep(job, verdict, cones and cones[0], trained)
     if reason:
-        verdict = replace(verdict, kept=f"{reason}; `method` {job.method} gives the trained one")
+        verdict = replace(verdict, kept=f"{reason}; `keep_start` never gives the trained one")
     first = sets.verdict
     if job.settings.learning_curve and isinstance(first, ComparedSet) and first.name in end.by_set:
         scores = end.by_set[first.name].evidence[0].values
@@ -114,14 +114,21 @@ def conclude(
     return verdict
 
 
-def reason_to_keep(job: Job[Any, Any], verdict: Verdict, mean_cosine: float | None) -> str:
+def reason_to_keep(
+    job: Job[Any, Any], verdict: Verdict, mean_cosine: float | None, trained: TrainOutput | None = None
+) -> str:
     """Return why the start is kept in place of the trained model; empty where it is not.
 
-    A start that was never tuned for sentences, judged by its mean cosine of random pairs, is kept only if training did
-    harm: training was shown to improve such models on meaning, which sections of documents do not measure.
+    ``keep_start`` unless-higher compares figures on the pairs of the verdict; where these are test, which chooses
+    nothing, those on dev. With unless-better, a start that was never tuned for sentences, judged by its mean cosine of
+    random pairs, is kept only if training did harm: training was shown to improve such models on meaning, which
+    sections of documents do not measure.
     """
-    if not getattr(job.settings, "keep_start", False) or verdict.word == "better":
+    rule = getattr(job.settings, "keep_start", "never")
+    if rule == "never" or verdict.word == "better":
         return ""
+    if rule == "unless-higher":
+        return _reason_if_not_higher(job, verdict, trained)
     if mean_cosine is not None and mean_cosine >= NARROW and verdict.word != "worse":
         logger.info(
             f"model/ is the trained model: the start was never tuned for sentences (random pairs have a mean cosine of "
@@ -134,6 +141,23 @@ def reason_to_keep(job: Job[Any, Any], verdict: Verdict, mean_cosine: float | No
     elif verdict.word != "worse":
         outcome = "training was not shown to help"
     return f"model/ is the start, {job.settings.model}, as {outcome}"
+
+
+def _reason_if_not_higher(job: Job[Any, Any], verdict: Verdict, trained: TrainOutput | None) -> str:
+    """Return why the start is kept where the trained model's figure is no higher; empty where it is higher."""
+    task = verdict.task
+    if task is not None and task.role != "test":
+        start, end, dataset = task.start, task.end, task.dataset
+    elif trained is not None and trained.start_dev_spearman is not None and trained.best_dev_spearman is not None:
+        start, end, dataset = trained.start_dev_spearman, trained.best_dev_spearman, "dev"
+    else:
+        return ""
+    if end > start:
+        return ""
+    return (
+        f"model/ is the start, {job.settings.model}, as training did not raise its figure on {dataset} "
+        f"({100 * start:.2f}, trained {100 * end:.2f})"
+    )
 
 
 def _evidence(measured: Measured, name: str) -> list[Evidence]:

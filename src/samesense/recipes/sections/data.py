@@ -14,7 +14,7 @@ from samesense.data.documents import Document, Triplet, running_documents, secti
 from samesense.data.held_out import HeldOutSections
 from samesense.hashes import text_hash
 from samesense.places import JOINT
-from samesense.recipes.settings import KEEP_START, EncoderSettings
+from samesense.recipes.settings import KEEP_START, EncoderSettings, KeepStart
 
 NAMES = ("anchor", "positive", "negative")
 
@@ -29,7 +29,7 @@ class SectionsSettings(EncoderSettings):
         None, ge=0, description="triplet: how much nearer the positive must be [cosine 0.5, euclidean 1]"
     )
     epochs: float = Field(1.0, gt=0, description="passes over the training data")
-    keep_start: bool = Field(False, description=KEEP_START)
+    keep_start: KeepStart = Field("never", description=KEEP_START)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,7 +20,7 @@ from samesense.losses.registry import TUPLE_LOSSES
 from samesense.losses.spec import LossSpec
 from samesense.losses.tuples import PlacesSettings
 from samesense.places import JOINT
-from samesense.recipes.settings import EncoderSettings
+from samesense.recipes.settings import KEEP_START, EncoderSettings, KeepStart
 from samesense.types import PoolingName
 
 
@@ -41,6 +41,7 @@ class SupmpnSettings(PlacesSettings, GuideSettings, EncoderSettings):
     sentences_per_step: int | None = Field(
         None, ge=1, description="choose batch_size so that about this number of sentences are encoded in a step"
     )
+    keep_start: KeepStart = Field("unless-higher", description=KEEP_START)
     pooling: PoolingName | None = Field(None, description="pooling [the model's own; a bare transformer's first-last]")
     max_seq_length: int | None = Field(
         None, ge=2, description="longest input in training, in tokens [the model's own; a bare transformer's 32]"

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from samesense.data import PairData, concat, read_pairs
 from samesense.data.sentences import Sentences, read_unlabelled
 from samesense.errors import ConfigError
-from samesense.recipes.settings import KEEP_START, EncoderSettings
+from samesense.recipes.settings import KEEP_START, EncoderSettings, KeepStart
 from samesense.types import PoolingName, Precision
 
 Head = Literal["train-only", "kept", "none"]
@@ -69,7 +69,7 @@ class SimcseSettings(ViewSettings):
     mlm_weight: float = Field(0.0, ge=0, description="weight of masked language modelling beside it [off]; SimCSE 0.1")
     mlm_share: float = Field(0.15, gt=0, lt=1, description="share of the tokens that are masked")
     batches: Literal["random", "no-duplicates"] = Field("random", description="no-duplicates: no text twice in a batch")
-    keep_start: bool = Field(False, description=KEEP_START)
+    keep_start: KeepStart = Field("never", description=KEEP_START)
 
     @classmethod
     def without_effect(cls, stated: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
