@@ -14,6 +14,7 @@ from samesense.reports.run_verdict import Curve as LearningCurve
 from samesense.reports.run_verdict import Finding, Verdict
 from samesense.reports.store import Run
 from samesense.types import Evidence
+from tests.inference.serve.browser import CHROMIUM, browser
 
 pytestmark = pytest.mark.usefixtures("drawn")
 
@@ -170,3 +171,25 @@ def test_terms_of_the_loss_are_drawn_and_the_ranking_beside_what_equal_scores_co
     assert "The term contrast of the loss." in page_words
     assert "The term rank of the loss. The dashed line is its cost if all scores are equal" in page_words
     assert page_words.count("The term ") == 2
+
+
+NEEDED = """
+[...document.querySelectorAll("*")].filter(
+  (part) => part.scrollWidth > part.clientWidth + 1 && getComputedStyle(part).overflowX === "auto" && part.tabIndex < 0
+).length
+"""
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
+@pytest.mark.parametrize("width", [1300, 390])
+def test_the_page_fits_its_window_and_a_keyboard_scrolls_what_does_not(page, width, tmp_path):
+    path = tmp_path / "report.html"
+    path.write_text(run_page(page), encoding="utf-8")
+    with browser() as tab:
+        tab.send("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
+        tab.open(path.as_uri(), "document.querySelector('#run') !== null")
+        assert tab.run("document.documentElement.scrollWidth") <= width
+        assert tab.run(NEEDED) == 0
+        shown = "getComputedStyle(document.querySelector('.cases thead')).display"
+        assert (tab.run(shown) == "none") == (width == 390)
+        assert tab.complaints() == []
