@@ -145,6 +145,15 @@ def test_the_server_uses_it(folder):
     assert served.tokens.count(["a dog eats"]) == [5]
 
 
+def test_a_collection_is_searched_with_the_engine_that_built_it(folder, tmp_path, sentences):
+    (tmp_path / "texts.txt").write_text("\n".join(sentences) + "\n")
+    model = samesense.load(str(folder), backend="openvino-int8")
+    samesense.build_index(tmp_path / "index", tmp_path / "texts.txt", model=model)
+    opened = samesense.open_index(tmp_path / "index", model=str(folder))
+    assert opened.query(sentences[3], top=1)[0].text == sentences[3]
+    assert opened.collection.about()["precision"] == "openvino-int8"
+
+
 def test_a_missing_package_is_named_with_its_extra(folder, tmp_path, tiny_trunk, monkeypatch):
     monkeypatch.setitem(sys.modules, "openvino", None)
     with pytest.raises(MissingExtraError, match=r"samesense\[openvino\]"):
