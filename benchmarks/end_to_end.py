@@ -109,7 +109,7 @@ def timed(words: list[str], **variables: str) -> float:
     started = time.perf_counter()
     done = subprocess.run(words, capture_output=True, text=True, env={**os.environ, **variables})
     if done.returncode:
-        raise SystemExit(f"{' '.join(words[:4])}\n{done.stderr[-3000:]}")
+        raise SystemExit(f"{' '.join(words[:3])} ended with {done.returncode}\n{done.stderr[-3000:]}")
     return time.perf_counter() - started
 
 

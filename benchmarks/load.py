@@ -123,7 +123,7 @@ async def request(port: int, method: str, path: str, body: bytes = b"", *, hang_
     """Send one request on a new connection; return (status, content), or (0, b"") for a client that hangs up."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
-        head = f"{method} {path} HTTP/1.1\r\nHost: load\r\nConnection: close\r\nContent-Type: application/json\r\n"
+        head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Type: application/json\r\n"
         writer.write(head.encode() + b"Content-Length: %d\r\n\r\n" % len(body) + body)
         await writer.drain()
         if hang_up:
