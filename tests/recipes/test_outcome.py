@@ -130,7 +130,7 @@ def test_a_run_says_where_it_is_better_and_a_guard_where_it_is_not(files, tiny_t
     assert messages[-1] == f"report: {output / 'report.html'}"
     page = (output / "report.html").read_text()
     assert '<mark style="--share:1.00">' in page  # words of the worst errors, by the trained model
-    assert page.index("Better than the start on test.tsv") < page.index("<svg")
+    assert page.index("Training helped on test.tsv") < page.index("<svg")
     assert "Worse on what must not suffer: guard.tsv" in page
     unmarked = re.sub("</?mark[^>]*>", "", page)
     assert sum(text in unmarked for text in files["test"].sentences1) >= 5  # the worst errors with their texts

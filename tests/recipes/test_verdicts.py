@@ -13,7 +13,7 @@ from samesense.metrics import spearman
 from samesense.recipes import train as planning
 from samesense.recipes.dev_part import held_share
 from samesense.recipes.held_out import cross_validation
-from samesense.recipes.held_out.choose_steps import ScoredFold, choose_scores, choose_share
+from samesense.recipes.held_out.choose_share import ScoredFold, choose_scores, choose_share
 from samesense.recipes.held_out.scores import HELD_OUT_SCORES, read_held_out
 from samesense.recipes.train import plan
 from tests.command import run_command
@@ -112,17 +112,20 @@ def test_a_verdict_comes_without_a_flag_and_with_most(kind, settings, tiny_trunk
     assert run.model.is_dir() and run.to_dicts()[-1]["verdict"] == run.verdict.word
 
 
-def test_few_pairs_are_scored_out_of_fold_and_kept_for_the_calibration(tiny_trunk, tmp_path, capsys):
+@pytest.mark.parametrize("rate", [2e-5, 0.05])
+def test_few_pairs_are_scored_out_of_fold_and_kept_for_the_calibration(tiny_trunk, tmp_path, capsys, rate):
     rows = some_rows(120, [0, 1])
     messages = listen()
-    run = samesense.train(rows, model=str(tiny_trunk), output=tmp_path / "run", **{**QUICK, "report": True})
+    settings = QUICK | {"report": True, "learning_rate": rate}
+    run = samesense.train(rows, model=str(tiny_trunk), output=tmp_path / "run", **settings)
     task = run.verdict.task
     assert (task.role, task.n, task.trained_on) == ("out of fold", 120, 0)
     assert any(line.startswith("cross-validation: 5 trainings on parts of the 120 pairs test all") for line in messages)
     assert "`folds` none" in next(line for line in messages if line.startswith("cross-validation"))
     held_out = read_held_out(run.folder)
     assert len(set(held_out.folds)) == 5 and held_out.data.labels == [label for *_, label in rows]
-    assert task.end == pytest.approx(spearman(held_out.scores, held_out.data.labels))
+    figure = task.start if run.verdict.kept else task.end
+    assert figure == pytest.approx(spearman(held_out.scores, held_out.data.labels))
     for number in range(5):
         inside = {
             text for row, pair in enumerate(held_out.data.pairs()) if held_out.folds[row] == number for text in pair

@@ -120,7 +120,7 @@ def cross_validate(  # noqa: PLR0913 - the flags of the command
     """Train a model for each fold, and score every pair with the model that was not trained on it.
 
     No model is kept: the last state of each fold is evaluated, as in published results by folds. :func:`train` with
-    ``folds`` also trains a final model, with the number of steps that the folds choose.
+    ``folds`` also trains a final model, as far from the start as the folds choose.
 
     Args:
         data: labelled pairs; see :func:`train`.

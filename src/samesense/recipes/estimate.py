@@ -14,7 +14,8 @@ from transformers import TrainerCallback, set_seed
 from samesense.data.examples import spread_over
 from samesense.execution.progress import stage, time_summary
 from samesense.execution.ranks import world_size
-from samesense.recipes.held_out.cross_validation import CrossValidation
+from samesense.recipes.fold_runs import what_folds_select
+from samesense.recipes.held_out.cross_validation import WEIGHT_SHARES, CrossValidation
 from samesense.recipes.job import Job, TrainingInputs
 from samesense.recipes.model_adapters import adapter_of, start_settings
 from samesense.recipes.outcome.conclude import check_outcome
@@ -92,14 +93,13 @@ def measure_time(
 
 
 def _evaluations(job: Job[Any, Any], along_steps: int) -> int:
-    """Return how often a run evaluates along its steps: on dev, or out of fold."""
+    """Return how often a run evaluates along its training: on dev, or out of fold."""
     if job.dev is not None:
         return 1 + along_steps  # the start too
     if job.cross_validation is None:
         return 0
-    if job.cross_validation.selects:
-        return along_steps
-    return 1
+    selects = what_folds_select(job.cross_validation, job.settings)
+    return {"nothing": 1, "steps": along_steps, "weights": len(WEIGHT_SHARES)}[selects]
 
 
 @dataclass(frozen=True)

@@ -3,27 +3,39 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 from transformers import set_seed
 
 from samesense.data import PairData
+from samesense.encoder.assembly.merge import copy_weights, interpolate
 from samesense.encoder.forward.precision import PrecisionChoice
 from samesense.encoder.maps.standardize import FITTED, standardize
-from samesense.errors import ModelError
+from samesense.errors import DataError, ModelError
 from samesense.evaluation.task import checked_scores
 from samesense.execution.progress import stage
 from samesense.recipes import run_folder
-from samesense.recipes.held_out.cross_validation import FOLDS_FOLDER, FoldScores, OutOfFold, cross_validate
+from samesense.recipes.held_out.cross_validation import (
+    FOLDS_FOLDER,
+    WEIGHT_SHARES,
+    CrossValidation,
+    FoldScores,
+    OutOfFold,
+    Selects,
+    cross_validate,
+)
 from samesense.recipes.held_out.sets import Sets
 from samesense.recipes.job import Job, TrainingInputs
-from samesense.recipes.model_adapters import Adapter, adapter_of
+from samesense.recipes.model_adapters import Adapter, adapter_of, has_new_head
 from samesense.recipes.outcome.measure import Measured
+from samesense.recipes.settings import EncoderSettings
 from samesense.reports.figures.curves import Curve
 from samesense.training.fit import fit
 from samesense.training.step_scores import STEP_SCORES, StepScores, StopAtStep
@@ -40,28 +52,40 @@ def train_folds(job: Job[Any, Any], prepare: Prepare, build: Build | None, choic
     """Train and score the folds of a job that are not there yet; ``None`` if that was interrupted."""
     if job.cross_validation is None:
         raise ValueError("the job has no folds")
-    train = partial(scored_along_steps, job, prepare, build, choice)
-    return cross_validate(job.data, job.cross_validation, job.output / FOLDS_FOLDER, train)
+    selects = what_folds_select(job.cross_validation, job.settings)
+    train = partial(_scored_fold, job, prepare, build, choice, selects)
+    return cross_validate(job.data, job.cross_validation, job.output / FOLDS_FOLDER, train, selects)
 
 
-def scored_along_steps(
+def what_folds_select(cross_validation: CrossValidation, settings: EncoderSettings) -> Selects:
+    """Return what the folds choose: a new head, or adapters that are saved alone, have no weights to go back to."""
+    if not cross_validation.selects:
+        return "nothing"
+    if has_new_head(settings) or settings.keep_lora:
+        return "steps"
+    return "weights"
+
+
+def _scored_fold(
     job: Job[Any, Any],
-    prepare: Callable[[Any, Job[Any, Any]], TrainingInputs],
-    build: Callable[[Job[Any, Any]], Any] | None,
+    prepare: Prepare,
+    build: Build | None,
     choice: PrecisionChoice,
+    selects: Selects,
     teaching: PairData,
     held: PairData,
     folder: Path,
 ) -> FoldScores | None:
-    """Train on some pairs as the run does on all, and score others along the steps; ``None`` if interrupted.
+    """Train on some pairs as the run does on all, and score others along the training; ``None`` if interrupted.
 
     Where nothing is chosen, they are scored by the last state alone, in float32 as a saved model is.
     """
-    selects = job.cross_validation is not None and job.cross_validation.selects
     examples = job.settings.examples(teaching)
     steps = job.settings.steps(examples)
-    every = job.settings.steps_between_evaluations(examples)
-    # A fold has no dev to stop early by: its steps are chosen afterwards.
+    every = steps
+    if selects == "steps":
+        every = job.settings.steps_between_evaluations(examples)
+    # A fold has no dev to stop early by: its share is chosen afterwards.
     settings = job.settings.model_copy(update={"precision": choice.precision, "early_stopping_patience": None})
     # A fold is a part of the run: it has no verdict, no guards and no folds of its own.
     fold = replace(
@@ -73,10 +97,12 @@ def scored_along_steps(
         inputs = prepare(model, fold)
         standardize_start(fold, model, inputs, choice)
     folder.mkdir(parents=True, exist_ok=True)
-    score = score_of_pairs(adapter, held, choice.precision if selects else "float32")
+    start = copy_weights(model) if selects == "weights" else {}
+    precision: Precision = "float32" if selects == "nothing" else choice.precision
+    score = score_of_pairs(adapter, held, precision)
     # Only a fold that was stopped has checkpoints: they are removed once it is scored.
     resume = (folder / run_folder.CHECKPOINTS).is_dir()
-    recorder = StepScores(folder / STEP_SCORES, score, every=every if selects else steps, resume=resume)
+    recorder = StepScores(folder / STEP_SCORES, score, every=every, resume=resume)
     set_seed(settings.seed)
     trained = fit(
         model,
@@ -92,15 +118,32 @@ def scored_along_steps(
     )
     if trained.interrupted:
         return None
-    if not recorder.by_step:
+    scores_by_share = {step / recorder.total: scores for step, scores in recorder.by_step.items()}
+    if selects == "weights":
+        scores_by_share |= _scored_between(model, start, score)
+    if not scores_by_share:
         raise ModelError(
             f"The model of {folder.name} has no scores for its pairs at any step. Lower `learning_rate`, or take "
             "`folds` none."
         )
-    evaluated = sorted(recorder.by_step)
-    scores = [recorder.by_step[step].tolist() for step in evaluated]
-    protocol = f"{adapter.describe(model, settings)}, {choice.precision if selects else 'float32'}"
-    return FoldScores(steps=evaluated, total=recorder.total, scores=scores, protocol=protocol)
+    shares = sorted(scores_by_share)
+    return FoldScores(
+        shares=shares,
+        scores=[scores_by_share[share].tolist() for share in shares],
+        protocol=f"{adapter.describe(model, settings)}, {precision}",
+    )
+
+
+def _scored_between(model: Any, start: Mapping[str, Tensor], score: Callable[[Any], Scores]) -> dict[float, Scores]:
+    """Return scores by the share of the way from the start to the trained weights, without those of the end."""
+    end = copy_weights(model)
+    scores_by_share = {}
+    for share in WEIGHT_SHARES[:-1]:
+        interpolate(model, start, end, share)
+        # A share without scores cannot be chosen.
+        with suppress(DataError, ModelError):
+            scores_by_share[share] = score(model)
+    return scores_by_share
 
 
 def _schedule(job: Job[Any, Any]) -> tuple[int, int]:
@@ -114,7 +157,10 @@ def stopped_early(job: Job[Any, Any], inputs: TrainingInputs, out_of_fold: OutOf
     steps, every = _schedule(job)
     last = out_of_fold.stop_step(steps, every)
     if last >= steps:
-        logger.info(f"training on all {len(job.data)} pairs, {steps} steps")
+        share = out_of_fold.weight_share()
+        chosen = f", then {share:.0%} of the way from the start, as the folds chose" if 0 < share < 1 else ""
+        if share:
+            logger.info(f"training on all {len(job.data)} pairs, {steps} steps{chosen}")
         return inputs
     logger.info(f"training on all {len(job.data)} pairs, {last} of {steps} steps, as the folds chose")
     return replace(inputs, callbacks=[*inputs.callbacks, StopAtStep(last)])
@@ -123,9 +169,9 @@ def stopped_early(job: Job[Any, Any], inputs: TrainingInputs, out_of_fold: OutOf
 def curve_out_of_fold(
     job: Job[Any, Any], sets: Sets, start: Measured | None, out_of_fold: OutOfFold | None
 ) -> Curve | None:
-    """Return Spearman out of fold along the steps, where the folds chose them."""
+    """Return Spearman out of fold along the training, where the folds chose how much of it is kept."""
     first = sets.verdict
-    if out_of_fold is None or not out_of_fold.selects or first is None:
+    if out_of_fold is None or out_of_fold.selects == "nothing" or first is None:
         return None
     start_scores = None
     if start is not None:

@@ -16,7 +16,7 @@ from transformers import set_seed
 from samesense.data import PairData
 from samesense.data.examples import Examples
 from samesense.data.mapped import is_mapped
-from samesense.encoder.assembly.merge import copy_weights
+from samesense.encoder.assembly.merge import copy_weights, interpolate
 from samesense.encoder.assembly.vocabulary import unknown_share
 from samesense.encoder.forward.precision import PrecisionChoice
 from samesense.encoder.saving.storage import save
@@ -40,11 +40,17 @@ from samesense.recipes.held_out.sets import ComparedSet, Sets
 from samesense.recipes.job import Job, TrainingInputs
 from samesense.recipes.matryoshka import described, evaluate_widths
 from samesense.recipes.model_adapters import Adapter, adapter_of, start_settings
-from samesense.recipes.outcome.conclude import check_outcome, conclude, some_texts
+from samesense.recipes.outcome.conclude import SHARE, check_outcome, conclude, some_texts
 from samesense.recipes.outcome.learning_curve import Train, settings_of_part
 from samesense.recipes.outcome.measure import Measured, UnbiasedScores, measure, rows_of
 from samesense.recipes.outcome.merge import merge
-from samesense.recipes.outcome.unbiased import keep_held_out, results_by_fold, unbiased_scores
+from samesense.recipes.outcome.unbiased import (
+    held_out_scores,
+    keep_held_out,
+    results_by_fold,
+    scores_of_start,
+    unbiased_scores,
+)
 from samesense.recipes.settings import EncoderSettings
 from samesense.recipes.training_run import TrainingRun
 from samesense.reports import append_results
@@ -117,6 +123,7 @@ def run(
                 run_folder.end(output, record, stopped, {})
                 return TrainingRun(output, stopped, Results(), laps.seconds)
             inputs = stopped_early(job, inputs, out_of_fold)
+            record[SHARE] = out_of_fold.weight_share()
         trained = run_folder.finished_training(output, before)
         if trained is None:
             trained, record = _trained(job, adapter, model, inputs, choice, sets, record, laps, resume=resume)
@@ -185,8 +192,10 @@ def _ended(
         verdict = conclude(job, sets, start.measured, end, trained, record, again, curve)
         if verdict is None:  # interrupted while a part for the learning curve was trained
             return TrainingRun(output, replace(trained, interrupted=True), Results(results), laps.seconds)
-        if not verdict.kept:  # else the scores are of another model than the one in the folder
-            calibrates_on = keep_held_out(job, sets, end, unbiased)
+        if not verdict.kept:
+            calibrates_on = keep_held_out(job, held_out_scores(job, sets, end, unbiased))
+        elif start.measured is not None:
+            calibrates_on = keep_held_out(job, scores_of_start(job, sets, start.measured))
         manifest_entries |= {"verdict": verdict.to_dict()}
     run_folder.end(output, record, trained, manifest_entries, _start_to_keep(job, adapter_of(job.settings), verdict))
     laps.count("evaluation")
@@ -249,8 +258,14 @@ def _trained(
         inputs.before_training()
         laps.count("teachers")
     record |= {"start": standardize_start(job, model, inputs, choice)}
+    share = record.get(SHARE, 1.0)
     # A copy, as training changes the weights in place.
-    start = copy_weights(model) if job.settings.merge else {}
+    start = copy_weights(model) if job.settings.merge or share < 1 else {}
+    if not share:
+        logger.info("the folds chose the start: nothing is trained on all pairs")
+        untrained = TrainOutput(steps=0, seconds=0.0, precision=choice.precision, interrupted=False)
+        run_folder.save_model(job.output, record, untrained, partial(save, model))
+        return untrained, record
     selection_score = None
     if sets.selecting is not None:
         selection_score = dev_score(adapter, sets.selecting, choice.precision)
@@ -281,6 +296,8 @@ def _trained(
         if job.settings.merge and selection_score is not None:
             record |= {"merge": asdict(merge(model, start, selection_score, sets.verdict))}
             laps.count("evaluation")
+        if share < 1:
+            interpolate(model, start, copy_weights(model), share)
         with stage("saving the model"):
             run_folder.save_model(job.output, record, trained, partial(save, model))
     laps.count("saving")

@@ -68,7 +68,7 @@ class TrainingPlan:
     guards: tuple[PairData, ...] = ()  # labelled pairs on which the model must not get worse
     held_out: bool = False  # whether dev was held out of the training data
     test_held_out: bool = False  # whether test was
-    cross_validation: CrossValidation | None = None  # folds that give the verdict and choose the number of steps
+    cross_validation: CrossValidation | None = None  # folds that give the verdict and choose how far to go
     messages: tuple[str, ...] = ()  # lines to print: what the data are, which decided the method
 
     def lines(self) -> list[str]:
@@ -124,7 +124,7 @@ class TrainingPlan:
         if cross_validation is not None:
             steps = "none, the last state is kept"
             if cross_validation.selects:
-                steps = "the folds choose the number of steps"
+                steps = "the folds choose how much of the training is kept"
             return f"{steps}; {len(cross_validation.folds)} folds, {cross_validation.apart}"
         if self.dev is None:
             return self.method.selects

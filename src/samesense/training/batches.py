@@ -133,9 +133,10 @@ class NeighbourBatches(DefaultBatchSampler):  # type: ignore[misc]
         self.vectors = vectors
 
     def __len__(self) -> int:
+        size: int = self.batch_size
         if self.drop_last:
-            return len(self.vectors) // self.batch_size
-        return math.ceil(len(self.vectors) / self.batch_size)
+            return len(self.vectors) // size
+        return math.ceil(len(self.vectors) / size)
 
     def __iter__(self) -> Iterator[list[int]]:
         random = np.random.default_rng((self.seed, self.epoch))

@@ -1,7 +1,10 @@
 """Cross-validation of a training: every pair is scored by a model that was trained without it.
 
-Each fold's model is scored along its steps; the other folds choose the number of steps. The model of the run is then
-trained on all pairs, with the same schedule, and stops at the share of the steps that all folds together choose.
+Each fold's model is scored at several shares of the way from the weights of the start to those of the end, and the
+other folds choose the share. The model of the run is then trained on all pairs, and goes the share of the way that all
+folds together choose. A start with a new head is nothing to go back to: there the shares are those of the steps.
+
+Source: Wortsman et al. (2022), "Robust fine-tuning of zero-shot models" (WiSE-FT), for the weights between.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -20,7 +24,7 @@ from samesense.evaluation.argument import ArgumentTask, Fold
 from samesense.execution.progress import progress_bar
 from samesense.files import write_json
 from samesense.inference.calibration.fit import fold_numbers
-from samesense.recipes.held_out.choose_steps import ScoredFold, choose_scores, choose_share, step_curve
+from samesense.recipes.held_out.choose_share import ScoredFold, choose_scores, choose_share, share_curve
 from samesense.recipes.held_out.scores import HeldOutScores
 from samesense.reports.figures.curves import Curve
 from samesense.schemas import Record, read_object
@@ -49,7 +53,7 @@ class CrossValidation:
         name: the option as given, such as ``"5"``, ``"10-mixed"`` or ``"by-topic"``.
         folds: rows to train on and rows held out, of each fold.
         apart: what folds do not share, in words.
-        selects: whether the folds choose the number of steps; else the last state counts.
+        selects: whether the folds choose the share of the training; else the last state counts.
         task: evaluation over the folds, where folds were requested.
     """
 
@@ -128,17 +132,15 @@ def warn_of_leaks(task: ArgumentTask) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class FoldScores:
-    """Scores of the pairs of a fold along the steps of its training.
+    """Scores of the pairs of a fold along its training.
 
     Attributes:
-        steps: steps of the evaluations, ascending and above 0 ``(evaluations,)``.
-        total: steps of the whole training.
+        shares: shares of the training at the evaluations, ascending ``(evaluations,)``; 0 is the start.
         scores: ``(evaluations, pairs)``.
         protocol: how they were made, in words.
     """
 
-    steps: list[int]
-    total: int
+    shares: list[float]
     scores: list[list[float]]
     protocol: str
 
@@ -146,14 +148,19 @@ class FoldScores:
 class FoldRecord(Record):
     """Content of the file of a fold."""
 
-    steps: list[int]
-    total: int
+    shares: list[float]
     scores: list[list[float]]
     protocol: str
 
 
 TrainFold = Callable[[PairData, PairData, Path], FoldScores | None]
-"""Trains on some pairs and scores others along the steps, in a folder; ``None`` if that was interrupted."""
+"""Trains on some pairs and scores others along the training, in a folder; ``None`` if that was interrupted."""
+
+WEIGHT_SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
+"""Shares of the way from the start to the end that are tried; at 0 the start is kept."""
+
+Selects = Literal["nothing", "steps", "weights"]
+"""What the folds choose: nothing, the number of steps, or how far the weights go from the start to the end."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,31 +169,40 @@ class OutOfFold:
 
     Attributes:
         scores: score of every pair, by a model that was trained without it ``(pairs,)``.
-        scored: the folds with their scores along the steps.
+        scored: the folds with their scores along the training.
         protocol: how the scores were made, in words.
-        selects: whether the folds chose the number of steps.
+        selects: what the folds chose.
     """
 
     scores: Scores
     scored: list[ScoredFold]
     protocol: str
-    selects: bool
+    selects: Selects
 
     def stop_step(self, steps: int, every: int) -> int:
         """Return the step at which to stop a training of ``steps`` that is evaluated every ``every`` steps."""
-        if not self.selects:
+        if self.selects != "steps":
             return steps
-        # The last step is evaluated too, also where it is no multiple of ``every``.
-        candidates = np.unique(np.append(np.arange(every, steps + 1, every), steps))
         # Folds train on fewer pairs in fewer steps, so that only shares can be compared.
-        return round(choose_share(self.scored, candidates / steps) * steps)
+        return round(choose_share(self.scored, _evaluated_shares(steps, every)) * steps)
+
+    def weight_share(self) -> float:
+        """Return how far the weights are to go from the start to the end of a training on all pairs."""
+        if self.selects != "weights":
+            return 1.0
+        return choose_share(self.scored, np.array(WEIGHT_SHARES))
 
     def curve(self, name: str, steps: int, every: int, start: float | None) -> Curve:
-        """Return Spearman out of fold along the steps of a training on all pairs, ``start`` first if there is one."""
-        candidates: Floats = np.unique(np.append(np.arange(every, steps + 1, every), steps)).astype(np.float64)
-        figures = step_curve(self.scored, candidates / steps)
+        """Return Spearman out of fold along a training of ``steps`` on all pairs, ``start`` first if there is one.
+
+        A share of the weights stands at as large a share of the steps.
+        """
+        shares = _evaluated_shares(steps, every)
+        if self.selects == "weights":
+            shares = np.array(WEIGHT_SHARES[1:])
+        figures = share_curve(self.scored, shares)
         first = [] if start is None else [(0.0, start)]
-        points = [*first, *zip(candidates.tolist(), figures.tolist(), strict=True)]
+        points = [*first, *zip((steps * shares).tolist(), figures.tolist(), strict=True)]
         return Curve(name, tuple(step for step, _ in points), tuple(figure for _, figure in points))
 
     def held_out(self, data: PairData, dealt: CrossValidation) -> HeldOutScores:
@@ -194,7 +210,15 @@ class OutOfFold:
         return HeldOutScores(data, self.scores, dealt.numbers(), self.protocol)
 
 
-def cross_validate(data: PairData, dealt: CrossValidation, output: Path, train: TrainFold) -> OutOfFold | None:
+def _evaluated_shares(steps: int, every: int) -> Floats:
+    """Return the shares of the steps after which a training is evaluated; the last step always is."""
+    evaluated: Floats = np.unique(np.append(np.arange(every, steps + 1, every), steps)) / steps
+    return evaluated
+
+
+def cross_validate(
+    data: PairData, dealt: CrossValidation, output: Path, train: TrainFold, selects: Selects
+) -> OutOfFold | None:
     """Train and score the missing folds; ``None`` if that was interrupted.
 
     Each fold has a folder in ``output``; one that was scored is not trained again.
@@ -216,22 +240,19 @@ def cross_validate(data: PairData, dealt: CrossValidation, output: Path, train: 
             shutil.rmtree(folder / "checkpoints", ignore_errors=True)
             content = read_object(path, FoldRecord)
             scores = np.asarray(content["scores"], dtype=np.float64)
-            if scores.shape != (len(content["steps"]), len(held)) or not len(scores):
+            if scores.shape != (len(content["shares"]), len(held)) or not len(scores):
                 raise DataError(
-                    f"{path} must hold scores of {len(held)} pairs along the steps; it holds an array of shape "
+                    f"{path} must hold scores of {len(held)} pairs along the training; it holds an array of shape "
                     f"{scores.shape}. Delete the folder {folder}."
                 )
             protocol = content["protocol"]
-            # As shares, since the run on all pairs has more steps than a fold.
-            shares = np.asarray(content["steps"], dtype=np.float64) / content["total"]
+            shares = np.asarray(content["shares"], dtype=np.float64)
             scored.append(ScoredFold(held, labels[held], shares, scores))
             bar.update()
-    if dealt.selects:
+    if selects != "nothing":
         scores = choose_scores(scored)
     else:
         scores = np.empty(len(data))
         for fold in scored:
             scores[fold.rows] = fold.scores[-1]
-    return OutOfFold(
-        scores, scored, f"{protocol}; each pair scored by a model that was trained without it", dealt.selects
-    )
+    return OutOfFold(scores, scored, f"{protocol}; each pair scored by a model that was trained without it", selects)

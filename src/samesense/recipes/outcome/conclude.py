@@ -34,6 +34,9 @@ from samesense.types import Evidence
 logger = logging.getLogger(__name__)
 
 
+SHARE = "weight_share"
+"""Key of a manifest: how far the weights go from the start to the end, as the folds of a run chose."""
+
 MOST_WORDS = 80
 """Most words of a pair that occlusion leaves out, one by one; each costs a score of the model."""
 
@@ -80,7 +83,7 @@ def conclude(
         selecting = OUT_OF_FOLD_PAIRS
     observations = Observations(job.settings, job.data, trained.steps, run.curve, cones, selecting)
     verdict = replace(verdict, advice=advice(verdict, observations))
-    reason = reason_to_keep(job, verdict, cones and cones[0], trained)
+    reason = reason_to_keep(job, verdict, cones and cones[0], trained, record.get(SHARE, 1.0))
     if reason:
         verdict = replace(verdict, kept=f"{reason}; `keep_start` never gives the trained one")
     first = sets.verdict
@@ -115,7 +118,11 @@ def conclude(
 
 
 def reason_to_keep(
-    job: Job[Any, Any], verdict: Verdict, mean_cosine: float | None, trained: TrainOutput | None = None
+    job: Job[Any, Any],
+    verdict: Verdict,
+    mean_cosine: float | None,
+    trained: TrainOutput | None = None,
+    weight_share: float = 1.0,
 ) -> str:
     """Return why the start is kept in place of the trained model; empty where it is not.
 
@@ -124,6 +131,8 @@ def reason_to_keep(
     random pairs, is kept only if training did harm: training was shown to improve such models on meaning, which
     sections of documents do not measure.
     """
+    if weight_share == 0:
+        return f"model/ is the start, {job.settings.model}, as the folds found no part of the training better"
     rule = getattr(job.settings, "keep_start", "never")
     if rule == "never" or verdict.word == "better":
         return ""

@@ -12,7 +12,7 @@ from samesense.data.pairs.data import concat
 from samesense.errors import SamesenseError
 from samesense.inference.calibration.fit import CalibrationSettings, check_labels
 from samesense.inference.models.model import Model
-from samesense.recipes.held_out.choose_steps import ScoredFold, choose_scores
+from samesense.recipes.held_out.choose_share import ScoredFold, choose_scores
 from samesense.recipes.held_out.cross_validation import OutOfFold
 from samesense.recipes.held_out.scores import HeldOutScores, write_held_out
 from samesense.recipes.held_out.sets import LEAST, ComparedSet, Sets, folds_of_dev
@@ -70,12 +70,8 @@ def results_by_fold(job: Job[Any, Any], model: Model, unbiased: Mapping[str, Unb
     return list(dealt.task.evaluate(candidate).results)
 
 
-def keep_held_out(job: Job[Any, Any], sets: Sets, end: Measured, unbiased: Mapping[str, UnbiasedScores]) -> int:
-    """Write the scores of pairs that the model is independent of; return how many of them a calibration can use.
-
-    The user's test pairs are not among them.
-    """
-    held_out = _held_out(job, sets, end, unbiased)
+def keep_held_out(job: Job[Any, Any], held_out: HeldOutScores | None) -> int:
+    """Write the scores of pairs that the model is independent of; return how many of them a calibration can use."""
     if held_out is None:
         return 0
     write_held_out(job.output, held_out)
@@ -86,9 +82,22 @@ def keep_held_out(job: Job[Any, Any], sets: Sets, end: Measured, unbiased: Mappi
     return len(held_out.data)
 
 
-def _held_out(
+def scores_of_start(job: Job[Any, Any], sets: Sets, start: Measured) -> HeldOutScores | None:
+    """Return the start's scores of the pairs of the verdict, where it is kept; never of the user's test pairs."""
+    first = sets.verdict
+    if not isinstance(first, ComparedSet) or first.role == "test" or first.name not in start.by_set:
+        return None
+    numbers = [-1] * len(first.data)
+    if first.role == OUT_OF_FOLD and job.cross_validation is not None:
+        numbers = job.cross_validation.numbers()
+    values = start.by_set[first.name].evidence[0].values
+    return HeldOutScores(first.data, values, numbers, "the start, which was trained on none of these pairs")
+
+
+def held_out_scores(
     job: Job[Any, Any], sets: Sets, end: Measured, unbiased: Mapping[str, UnbiasedScores]
 ) -> HeldOutScores | None:
+    """Return the scores of pairs that the trained model is independent of; never of the user's test pairs."""
     first = sets.verdict
     if first is not None and first.role == OUT_OF_FOLD and job.cross_validation is not None:
         scored = unbiased[first.name]

@@ -1,11 +1,13 @@
-"""Chooses the number of training steps, for each fold of pairs by the labels of the other folds.
+"""Chooses the share of a training that is kept, for each fold of pairs by the labels of the other folds.
+
+It is a share of the steps, or of the way from the weights of the start to those of the end.
 
 So no pair's score is chosen by its own label, and metrics on the scores are not optimistic.
 
 Source: Varma and Simon (2006), "Bias in error estimation when using cross-validation for model selection": the choice
     is made within each fold's own complement. Tibshirani and Tibshirani (2009), "A bias correction for the minimum
     error rate in cross-validation", on the optimism that this avoids.
-Differs: only the number of steps is chosen, so that no further models need training.
+Differs: only the share is chosen, so that no further models need training.
 """
 
 from __future__ import annotations
@@ -28,12 +30,12 @@ UNDEFINED = -2.0
 
 @dataclass(frozen=True)
 class ScoredFold:
-    """The pairs of a fold, scored along the steps of a training without them.
+    """The pairs of a fold, scored along a training without them.
 
     Attributes:
         rows: positions of the pairs ``(pairs,)``.
         labels: labels of the pairs ``(pairs,)``.
-        shares: share of the training steps at each evaluation, ascending and above 0 ``(evaluations,)``.
+        shares: share of the training at each evaluation, ascending ``(evaluations,)``; 0 is the start.
         scores: scores of the pairs ``(evaluations, pairs)``.
     """
 
@@ -42,27 +44,27 @@ class ScoredFold:
     shares: Floats
     scores: Floats
 
-    def at_share(self, step_share: float) -> Scores:
-        """Return the scores at the evaluation nearest to a share of the steps ``(pairs,)``."""
-        nearest = int(np.abs(self.shares - step_share).argmin())
+    def at_share(self, share: float) -> Scores:
+        """Return the scores at the evaluation nearest to a share of the training ``(pairs,)``."""
+        nearest = int(np.abs(self.shares - share).argmin())
         scores: Scores = self.scores[nearest]
         return scores
 
 
-def step_curve(folds: Sequence[ScoredFold], shares: Floats) -> Floats:
-    """Return Spearman over the pairs of all folds together, at each share of the steps ``(shares,)``."""
+def share_curve(folds: Sequence[ScoredFold], shares: Floats) -> Floats:
+    """Return Spearman over the pairs of all folds together, at each share of the training ``(shares,)``."""
     labels = np.concatenate([fold.labels for fold in folds])
-    figures = [_figure(np.concatenate([fold.at_share(step_share) for fold in folds]), labels) for step_share in shares]
+    figures = [_figure(np.concatenate([fold.at_share(share) for fold in folds]), labels) for share in shares]
     return np.array(figures)
 
 
 def choose_share(folds: Sequence[ScoredFold], shares: Floats) -> float:
-    """Return the share of the steps with the highest Spearman over all folds; ties go to the earliest."""
-    return float(shares[int(step_curve(folds, shares).argmax())])
+    """Return the share of the training with the highest Spearman over all folds; ties go to the smallest."""
+    return float(shares[int(share_curve(folds, shares).argmax())])
 
 
 def choose_scores(folds: Sequence[ScoredFold]) -> Scores:
-    """Return the score of every pair at the share of the steps that the other folds chose ``(pairs,)``."""
+    """Return the score of every pair at the share of the training that the other folds chose ``(pairs,)``."""
     chosen = np.full(sum(len(fold.rows) for fold in folds), np.nan)
     for fold in folds:
         # By identity: arrays have no single truth value, so that folds cannot be compared.
