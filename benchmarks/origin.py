@@ -90,9 +90,9 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as name:
             source = made_up(10**6)
             if args.documents:
-                from samesense.data.documents import running_documents
+                from samesense.data.documents import read_documents
 
-                source = running_documents(args.documents)
+                source = read_documents(args.documents)
             corpus = Corpus.build(Path(name) / "corpus", first_words(source, words))
             for size in args.sizes:
                 for contexts in args.contexts:

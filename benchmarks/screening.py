@@ -30,9 +30,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     args = parser.parse_args()
     from samesense.data import read_pairs, sample_path
-    from samesense.data.documents import running_documents
+    from samesense.data.documents import read_documents
 
-    documents = list(chain.from_iterable(map(running_documents, args.documents)))
+    documents = list(chain.from_iterable(map(read_documents, args.documents)))
     random.Random(0).shuffle(documents)
     queries = read_pairs(args.queries or sample_path("train")).sentences1[: args.count]
     rows = [measure(documents, size, queries, args.chunks, args.rounds) for size in args.sentences]

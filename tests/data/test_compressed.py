@@ -10,7 +10,7 @@ import pytest
 
 import samesense
 from samesense.data import load_rows
-from samesense.data.documents import running_documents
+from samesense.data.documents import read_documents
 from samesense.data.sentences import all_texts
 from samesense.data.texts import read_texts
 from samesense.errors import DataError
@@ -49,7 +49,7 @@ def test_texts_of_a_compressed_file_are_read_by_every_reader_of_texts(tmp_path, 
     assert list(all_texts(path)) == read_texts(str(path)) == texts
     assert [entry.text for entry in read_entries(str(path))] == texts
     assert samesense.doctor(path).counts == {"texts": 2}
-    assert list(running_documents(path)) == list(running_documents(tmp_path)) == [[texts]]
+    assert list(read_documents(path)) == list(read_documents(tmp_path)) == [[texts]]
 
 
 @pytest.mark.parametrize("ending", PACK)

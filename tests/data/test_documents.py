@@ -30,7 +30,7 @@ def file(tmp_path):
 
 
 def test_sections_in_order(file):
-    assert read_documents(file) == [[["Rain fell.", "It was cold."], ["Later."]], [["A plain list.", "也可以。"]]]
+    assert list(read_documents(file)) == [[["Rain fell.", "It was cold."], ["Later."]], [["A plain list.", "也可以。"]]]
 
 
 def test_texts_of_a_folder_with_endings_in_any_case(tmp_path):
@@ -52,14 +52,14 @@ def test_a_line_that_is_no_document_is_named(tmp_path, second):
     path = tmp_path / "d.jsonl"
     path.write_text("\n".join(json.dumps(d) for d in [DOCUMENTS[0], second]))
     with pytest.raises(DataError, match="row 2: a document is an object whose sections"):
-        read_documents(path)
+        list(read_documents(path))
 
 
 def test_an_empty_file_holds_no_document(tmp_path):
     path = tmp_path / "d.jsonl"
     path.write_text("")
     with pytest.raises(DataError, match="holds no document"):
-        read_documents(path)
+        list(read_documents(path))
 
 
 def test_a_document_that_allows_no_comparison_is_never_held_out():

@@ -6,7 +6,7 @@ import json
 import pytest
 
 import samesense
-from samesense.data.documents import running_documents
+from samesense.data.documents import read_documents
 from samesense.data.kinds import kind_of
 from samesense.data.rows.list_cells import LONGEST_LITERAL, ListCellError, list_in, texts_in
 from samesense.errors import DataError
@@ -93,14 +93,14 @@ def test_documents_in_lists_of_a_csv(tmp_path):
     sections = [["A one.", "It's two."], ["B one."]]
     path = table(tmp_path / "a.csv", [["sections"], [str(sections)], [json.dumps(sections)]])
     assert kind_of(path) == "documents"
-    assert list(running_documents(path)) == [sections, sections]
+    assert list(read_documents(path)) == [sections, sections]
     path = table(tmp_path / "b.csv", [["id", "sentences"], ["1", str(sections[0])], ["2", "['x.']"]])
-    assert list(running_documents(path)) == [[sections[0]], [["x."]]]
+    assert list(read_documents(path)) == [[sections[0]], [["x."]]]
     path = table(tmp_path / "c.csv", [["sentences"], [str(sections[0])], ["['x' 'y']"]])
     with pytest.raises(DataError, match=r"row 3, column 'sentences': .*as NumPy prints arrays"):
-        list(running_documents(path))
+        list(read_documents(path))
     objects = str([{"sentences": sections[0]}])
-    assert list(running_documents(table(tmp_path / "d.csv", [["sections"], [objects]]))) == [[sections[0]]]
+    assert list(read_documents(table(tmp_path / "d.csv", [["sections"], [objects]]))) == [[sections[0]]]
 
 
 @pytest.mark.parametrize("columns", [None, "body"])

@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from samesense.data.documents import running_documents
+from samesense.data.documents import read_documents
 from samesense.errors import ConfigError, DataError
 from tests.messages import listen
 
@@ -12,7 +12,7 @@ SECTIONS = [["Rain fell.", "It was cold."], ["The sun came back."], ["雨停了�
 
 
 def read(source, **settings):
-    return list(running_documents(source, **settings))
+    return list(read_documents(source, **settings))
 
 
 def test_a_text_file_is_one_document_or_one_a_paragraph(tmp_path):
@@ -82,7 +82,7 @@ def test_rows_are_documents(tmp_path, rows, expected, form):
 
 def test_documents_come_one_by_one(tmp_path):
     (tmp_path / "d.jsonl").write_text('{"text": "One."}\nbroken')
-    documents = running_documents(tmp_path / "d.jsonl")
+    documents = read_documents(tmp_path / "d.jsonl")
     assert next(documents) == [["One."]]
     with pytest.raises(DataError, match="row 2"):
         next(documents)

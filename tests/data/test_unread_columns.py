@@ -8,7 +8,7 @@ import pytest
 import samesense
 from samesense.data import read_pairs
 from samesense.data.benchmarks.sentences import read_sentences
-from samesense.data.documents import running_documents
+from samesense.data.documents import read_documents
 from samesense.data.kinds import detect_kind, kind_of
 from samesense.data.sentences import unlabelled_texts
 from samesense.data.tuples.read import read_tuples
@@ -104,7 +104,7 @@ def test_a_column_of_texts_that_is_not_read_is_warned_of_once(tmp_path, header, 
 def test_documents_say_that_titles_are_not_read(tmp_path, caplog):
     path = tmp_path / "a.jsonl"
     path.write_text("".join(json.dumps({"title": f"On {i}", "text": f"One {i}. Two."}) + "\n" for i in range(3)))
-    assert len(list(running_documents(path))) == 3
+    assert len(list(read_documents(path))) == 3
     assert warned(caplog) == [
         f"{path}: column 'title' holds texts and is not read; read is 'text'. Only 'text' is read of documents."
     ]

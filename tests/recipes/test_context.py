@@ -10,7 +10,7 @@ from transformers import TrainerCallback
 from samesense.cli.main import app
 from samesense.context.corpus.corpus import Corpus
 from samesense.data import read_pairs
-from samesense.data.documents import held_out, running_documents, without_held_out
+from samesense.data.documents import held_out, read_documents, without_held_out
 from samesense.errors import ConfigError, OutputError
 from samesense.inference.models.load import load
 from samesense.metrics import spearman
@@ -146,7 +146,7 @@ def test_from_documents_to_an_evaluated_model_and_only_what_changed_again(docume
     )
     assert {("sections", name, "accuracy") for name in ("start", "whitened start", "surrogate")} <= {*values}
     learnt = Corpus(output / "origin" / "corpus", ContextSettings(**given).origin_settings().shape())
-    held = list(held_out(running_documents(documents), ORIGIN["held_out_documents"]))
+    held = list(held_out(read_documents(documents), ORIGIN["held_out_documents"]))
     assert 16 <= len(held) < 20 and not {text for document in held for section in document for text in section} & {
         *learnt
     }

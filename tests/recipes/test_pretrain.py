@@ -13,7 +13,7 @@ from tokenizers.processors import TemplateProcessing
 from transformers import AutoTokenizer, LlamaConfig, LlamaModel, TrainerCallback
 
 import samesense
-from samesense.data.documents import running_documents
+from samesense.data.documents import read_documents
 from samesense.encoder.assembly.build import build
 from samesense.encoder.saving.card import name_on_hub
 from samesense.errors import ConfigError, DataError, ModelError
@@ -211,7 +211,7 @@ def test_a_run_lowers_the_loss_and_leaves_an_encoder_with_its_head(tiny_trunk, d
     again = samesense.pretrain(documents, model=str(tmp_path / "run"), output=tmp_path / "further", **HOW)
     assert again.before == pytest.approx(pretrained.after, rel=1e-4) and "the head is new" not in str(again)
     card = (pretrained.model / "README.md").read_text()
-    assert next(running_documents(documents))[0][0] not in card
+    assert next(read_documents(documents))[0][0] not in card
     assert "to be trained for the similarity of sentences before use" in card
     assert "pipeline_tag: feature-extraction" in card and 'samesense train pairs.tsv --model "this folder"' in card
     assert f"held-out text: {pretrained.after:.4g} after." in card  # earlier the head was randomly initialised

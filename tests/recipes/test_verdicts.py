@@ -10,6 +10,7 @@ from samesense.data import read_pairs
 from samesense.errors import AnotherRunError, ConfigError, DataError
 from samesense.inference.calibration.storage import read_of
 from samesense.metrics import spearman
+from samesense.recipes import run_folder
 from samesense.recipes import train as planning
 from samesense.recipes.dev_part import held_share
 from samesense.recipes.held_out import cross_validation
@@ -284,3 +285,47 @@ def test_a_start_that_training_harms_is_kept(with_test, keep_start, is_kept, tmp
     assert np.allclose(start, saved, atol=1e-5) == is_kept
     assert ("training did not raise its figure on" in run.verdict.kept) == is_kept
     assert ("kept: model/ is the start, default" in str(run)) == is_kept
+
+
+def test_pairs_that_were_held_out_of_few_are_trained_on_at_the_end(tmp_path, monkeypatch):
+    """A run that is killed once the model is replaced evaluates the selected one again, and ends as others do."""
+    monkeypatch.setattr(planning, "FEW_PAIRS", 100)
+    rows = some_rows(200, [0, 1, 2, 3])
+    settings = QUICK | {"model": "default", "learning_rate": 1e-4}
+    whole = samesense.train(rows, output=tmp_path / "whole", **settings)
+    assert whole.verdict.refit == "model/ was then trained on all 200 pairs, by the same settings"
+    assert "refit: model/ was then trained" in str(whole)
+    assert not (tmp_path / "whole" / "refit").exists()
+    texts = [row[0] for row in rows[:5]]
+    once = samesense.train(rows, output=tmp_path / "once", refit=False, **settings)
+    vectors = {run.folder.name: samesense.load(run.folder, precision="float32").encode(texts) for run in (whole, once)}
+    assert not np.allclose(vectors["whole"], vectors["once"], atol=1e-5)
+    assert (whole.verdict.task.end, once.verdict.refit) == (pytest.approx(once.verdict.task.end, abs=1e-6), "")
+
+    write_card = run_folder.write_card
+
+    def killed(folder, card):
+        if folder.parent.name == "killed":  # else it is the one of the second training
+            raise KeyboardInterrupt
+        write_card(folder, card)
+
+    with monkeypatch.context() as context:
+        context.setattr(run_folder, "write_card", killed)
+        with pytest.raises(KeyboardInterrupt):
+            samesense.train(rows, output=tmp_path / "killed", **settings)
+    assert (tmp_path / "killed" / "refit" / "selected").is_dir()
+    resumed = samesense.train(rows, output=tmp_path / "killed", resume=True, **settings)
+    assert resumed.verdict.task.end == pytest.approx(whole.verdict.task.end, abs=1e-6)
+    assert samesense.load(resumed.folder, precision="float32").encode(texts) == pytest.approx(
+        vectors["whole"], abs=1e-6
+    )
+
+
+def test_a_start_is_not_trained_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(planning, "FEW_PAIRS", 100)
+    rows = [
+        (first, second, 3 - label) if index % 2 else (first, second, label)
+        for index, (first, second, label) in enumerate(some_rows(120, [0, 1, 2, 3]))
+    ]
+    run = samesense.train(rows, output=tmp_path / "run", model="default", **(QUICK | {"learning_rate": 1e-3}))
+    assert bool(run.verdict.kept) != bool(run.verdict.refit)

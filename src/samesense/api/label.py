@@ -227,7 +227,7 @@ def _chosen(
 
 def _read(source: Source, columns: str | None) -> tuple[list[str] | None, list[Pair]]:
     """Return the texts of a source; or ``None`` and its pairs, where a row holds two or more texts."""
-    from samesense.data.documents import running_documents
+    from samesense.data.documents import read_documents
     from samesense.data.kinds import detect_kind
     from samesense.data.pairs.data import PairData
     from samesense.data.pairs.read import read_bare_pairs
@@ -239,7 +239,7 @@ def _read(source: Source, columns: str | None) -> tuple[list[str] | None, list[P
         return list(source.texts), []
     detected = detect_kind(source, columns)
     if detected.kind == "documents" and not in_memory(source):
-        return [text for document in running_documents(source) for section in document for text in section], []
+        return [text for document in read_documents(source) for section in document for text in section], []
     if detected.kind not in ("pairs", "tuples"):
         return unlabelled_texts(source, columns), []
     names = detected.columns

@@ -58,7 +58,7 @@ Triplet = tuple[str, str, str]
 """Anchor, positive (from the same section), negative (from another section of the same document)."""
 
 
-def running_documents(
+def read_documents(
     source: str | Path, *, language: Language = "auto", paragraphs: Paragraphs = "sections"
 ) -> Iterator[list[list[str]]]:
     """Read documents one by one, in order.
@@ -235,25 +235,6 @@ def holds_documents(source: str | Path) -> bool:
     if split_suffix(Path(source).name)[0] not in LINES:
         return False
     return any("sections" in cells for _, cells in islice(read_rows(source), 1))
-
-
-def read_documents(source: str | Path) -> list[Document]:
-    """Read documents, one JSON object a line: ``{"sections": [{"sentences": ["...", ...]}, ...]}``."""
-    documents = [_parse_document(source, row) for row in read_rows(source)]
-    if not documents:
-        raise DataError(f"{source} holds no document. Each line must be one JSON object with sections.")
-    return documents
-
-
-def _parse_document(source: str | Path, row: Row) -> Document:
-    number, cells = row
-    sections = _sentence_lists(cells.get("sections"))
-    if sections is None:
-        raise DataError(
-            f"{source}, row {number}: a document is an object whose sections are a list, each with a list of "
-            f"sentences; received {str(cells)[:80]!r}."
-        )
-    return sections
 
 
 def split_paragraphs(text: str) -> list[str]:

@@ -11,7 +11,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from samesense.data.documents import holds_documents, read_documents, running_documents
+from samesense.data.documents import holds_documents, read_documents
 from samesense.data.extraction.files import holds_document_files
 from samesense.data.held_out import HeldOutSections
 from samesense.data.mapped import collect_texts, take_rows
@@ -214,7 +214,7 @@ def all_texts(source: Source, columns: str | None = None) -> Iterator[str]:
     if leads_to(path, Path.is_file) and holds_documents(path):
         return _sentences(path)
     if holds_document_files(path):
-        return (text for document in running_documents(path) for section in document for text in section)
+        return (text for document in read_documents(path) for section in document for text in section)
     return _cells(load_rows(source), name, columns)
 
 

@@ -86,7 +86,7 @@ TRIPLET_SEED = 0
 
 
 def _from_documents(source: Path, dataset: str) -> SectionTask:
-    triplets = section_triplets(read_documents(source), PER_DOCUMENT, TRIPLET_SEED)
+    triplets = section_triplets(list(read_documents(source)), PER_DOCUMENT, TRIPLET_SEED)
     note = f"at most {PER_DOCUMENT} triplets a document, drawn with seed {TRIPLET_SEED}"
     return SectionTask(triplets, dataset, note=note)
 

@@ -74,7 +74,7 @@ def measure_time(
         step, saving = _step(sample_job, model, inputs, choice.precision)
         score = adapter.score(model, choice.precision)
         cross_validation = job.cross_validation
-        trainings = 1
+        trainings = 1.0
         along_steps = [] if sets.selecting is None else sets.selecting.pairs()
         if cross_validation is not None:
             # k folds together train on k - 1 times all rows, and the run on all rows makes it k times.
@@ -84,6 +84,9 @@ def measure_time(
             seconds["loading"] *= 1 + len(cross_validation.folds)
         evaluations = _evaluations(job, steps // every)
         before_and_after = 2 * sum(_scoring(score, compared_set.pairs()) for compared_set in sets.compared)
+        if job.refit and job.dev is not None:
+            # Once more, on those that were held out too.
+            trainings += (len(job.data) + len(job.dev)) / len(job.data)
         seconds["training"] = step * steps * trainings
         seconds["evaluation"] = evaluations * _scoring(score, along_steps) + before_and_after
         seconds["saving"] = saving * (1 + steps // every) * trainings

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from samesense.data.documents import running_documents
+from samesense.data.documents import read_documents
 from samesense.data.examples import Examples
 from samesense.data.held_out import hold_out_documents
 from samesense.data.kinds import detect_kind
@@ -40,7 +40,7 @@ def read_with_held_out(sources: Sequence[Source], settings: Any) -> Examples:
         DataError: if a source cannot be read, or nothing is left to train on.
     """
     names = [str(source) for source in sources]
-    documents = [document for name in names for document in running_documents(name)]
+    documents = [document for name in names for document in read_documents(name)]
     train, held_out = hold_out_documents(documents)
     if isinstance(settings, SectionsSettings):
         return replace(triplets_of(train, names, settings), held_out=held_out)

@@ -46,6 +46,8 @@ class Job(Generic[Data, Settings]):
     # folds whose models give the verdict, before the model of the run is trained on all pairs; for labelled pairs
     # without dev and test
     cross_validation: CrossValidation | None = None
+    # whether the model is trained again on the dev pairs too, once they have selected and tested
+    refit: bool = False
     begun: float = field(default_factory=time.perf_counter)  # when it was asked for; its times count from there
 
     def sets(self) -> Sets:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from samesense.data import PairData
-from samesense.data.documents import running_documents
+from samesense.data.documents import read_documents
 from samesense.data.examples import Examples
 from samesense.data.rows.sources import Source, in_memory, name_of
 from samesense.data.sentences import Sentences
@@ -117,12 +117,13 @@ class Method:
         guards: Sequence[PairData] = (),
         concludes: bool = False,
         cross_validation: CrossValidation | None = None,
+        refit: bool = False,
         resume: bool = False,
         overwrite: bool = False,
     ) -> TrainingRun:
         """Train with settings and data that are there already; see :func:`samesense.recipes.runner.run`.
 
-        For ``guards``, ``concludes`` and ``cross_validation`` see :class:`samesense.recipes.job.Job`.
+        For ``guards``, ``concludes``, ``cross_validation`` and ``refit`` see :class:`samesense.recipes.job.Job`.
         """
         # The time of the run includes the import of torch.
         begun = time.perf_counter()
@@ -142,6 +143,7 @@ class Method:
             guards=guards,
             concludes=concludes,
             cross_validation=cross_validation,
+            refit=refit,
             begun=begun,
             remarks=remarks,
         )
@@ -165,7 +167,7 @@ class Method:
     def estimate(self, train: Examples, settings: EncoderSettings, output: Path, **pairs: Any) -> list[str]:
         """Return, in words, the steps and the time of a run; see :mod:`samesense.recipes.estimate`.
 
-        ``pairs`` are ``dev``, ``test``, ``guards`` and ``cross_validation``, as for :meth:`run`.
+        ``pairs`` are ``dev``, ``test``, ``guards``, ``cross_validation`` and ``refit``, as for :meth:`run`.
         """
         return self._estimate(self._job_to_estimate(train, settings, output, pairs))
 
@@ -225,7 +227,7 @@ class _Context(Method):
         origin = settings.origin_settings()
         for source in train.sources:
             # The first document shows whether a source can be read at all.
-            next(running_documents(source, language=origin.language, paragraphs=origin.paragraphs))
+            next(read_documents(source, language=origin.language, paragraphs=origin.paragraphs))
         return []
 
     def _train(self, job: Job[Any, Any], *, resume: bool, overwrite: bool) -> TrainingRun:

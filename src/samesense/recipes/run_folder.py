@@ -168,6 +168,7 @@ def begin(output: Path, record: dict[str, Any], before: dict[str, Any]) -> dict[
     if before:
         # Results are appended, and the resumed run evaluates its start again.
         (output / RESULTS).unlink(missing_ok=True)
+        _restore_selected(output)
     else:
         clear(output)
     output.mkdir(parents=True, exist_ok=True)
@@ -195,20 +196,43 @@ def end(
     record: dict[str, Any],
     trained: TrainOutput,
     entries: Mapping[str, Any],
-    write_start: Callable[[Path], object] | None = None,
+    replace_model: Callable[[Path], object] | None = None,
 ) -> None:
     """Write into the manifest how the run ended, and what the method adds, and before that the model's card.
 
-    ``write_start`` puts the start in the place of the trained model first, where it is kept.
+    ``replace_model`` puts another model in the place of the trained one first: the start, or one trained again.
     """
-    if write_start is not None:
-        write_start(output / MODEL)
+    if replace_model is not None:
+        replace_model(output / MODEL)
     # Written last: a run that is killed before it says finished is evaluated again.
     status = "interrupted" if trained.interrupted else "finished"
     record = record | {"outcome": asdict(trained), "status": status, **entries}
     if not trained.interrupted:
         write_card(output / MODEL, card_of(output, record))
     manifest.write(output, record)
+    shutil.rmtree(output / REFIT, ignore_errors=True)
+
+
+REFIT = "refit"
+"""Subfolder of a run in which its model is trained again on all pairs, until that model is the run's."""
+
+_SELECTED = "selected"
+"""The model that dev selected, in that subfolder, from when another one takes its place until the run has ended."""
+
+
+def take_refitted(output: Path) -> None:
+    """Put the model that was trained on all pairs in the place of the one that dev selected."""
+    (output / MODEL).rename(output / REFIT / _SELECTED)
+    (output / REFIT / MODEL).rename(output / MODEL)
+
+
+def _restore_selected(output: Path) -> None:
+    """Undo :func:`take_refitted` in a run that was killed before it ended, so that what is evaluated is as before."""
+    if not (output / REFIT / _SELECTED).is_dir():
+        return
+    if (output / MODEL).is_dir():
+        (output / MODEL).rename(output / REFIT / MODEL)
+    (output / REFIT / _SELECTED).rename(output / MODEL)
 
 
 PRETRAIN = "pretrain"

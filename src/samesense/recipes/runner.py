@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from transformers import set_seed
 
-from samesense.data import PairData
+from samesense.data import PairData, concat
 from samesense.data.examples import Examples
 from samesense.data.mapped import is_mapped
 from samesense.encoder.assembly.merge import copy_weights, interpolate
@@ -59,7 +59,7 @@ from samesense.results import Results
 from samesense.training import manifest
 from samesense.training.batches import check_fills_step
 from samesense.training.fit import TrainOutput, check_settings, fit, pick_precision
-from samesense.training.step_scores import STEP_SCORES, StepScores
+from samesense.training.step_scores import STEP_SCORES, StepScores, StopAtStep
 from samesense.types import Precision, Result
 
 if TYPE_CHECKING:
@@ -132,8 +132,8 @@ def run(
             if is_main():
                 run_folder.end(output, record, trained, {})
             return TrainingRun(output, trained, Results(), laps.seconds)
-        train_on_part = partial(_on_part, job, sets, prepare, build)
-        return _ended(job, inputs, sets, _Start(start, texts, out_of_fold), trained, record, train_on_part, laps)
+        again = _Again(partial(_on_part, job, sets, prepare, build), partial(_refitted, job, prepare, build, trained))
+        return _ended(job, inputs, sets, _Start(start, texts, out_of_fold), trained, record, again, laps)
 
 
 def _precision_of(
@@ -143,6 +143,14 @@ def _precision_of(
     if before:
         return PrecisionChoice(*before["precision"])
     return pick_precision(model, inputs.dataset, settings, settings.max_seq_length)
+
+
+@dataclass(frozen=True)
+class _Again:
+    """What trains again once the model of a run has been evaluated."""
+
+    on_part: Train  # on a part of the data, for a learning curve
+    on_all: Callable[[], TrainingRun]  # on the pairs that were held out too
 
 
 @dataclass(frozen=True)
@@ -175,7 +183,7 @@ def _ended(
     start: _Start,
     trained: TrainOutput,
     record: dict[str, Any],
-    again: Train,
+    again: _Again,
     laps: Laps,
 ) -> TrainingRun:
     """Evaluate the saved model, conclude, and write down how the run ended."""
@@ -189,15 +197,22 @@ def _ended(
     calibrates_on = 0
     if job.concludes:
         curve = curve_out_of_fold(job, sets, start.measured, start.out_of_fold)
-        verdict = conclude(job, sets, start.measured, end, trained, record, again, curve)
+        verdict = conclude(job, sets, start.measured, end, trained, record, again.on_part, curve)
         if verdict is None:  # interrupted while a part for the learning curve was trained
             return TrainingRun(output, replace(trained, interrupted=True), Results(results), laps.seconds)
         if not verdict.kept:
             calibrates_on = keep_held_out(job, held_out_scores(job, sets, end, unbiased))
         elif start.measured is not None:
             calibrates_on = keep_held_out(job, scores_of_start(job, sets, start.measured))
+        if job.refit and not verdict.kept:
+            refitted = again.on_all()
+            laps.count("training on all pairs")
+            if refitted.output.interrupted:
+                return TrainingRun(output, replace(trained, interrupted=True), Results(results), laps.seconds)
+            pairs = len(job.data) + len(job.dev or ())
+            verdict = replace(verdict, refit=f"model/ was then trained on all {pairs:,} pairs, by the same settings")
         manifest_entries |= {"verdict": verdict.to_dict()}
-    run_folder.end(output, record, trained, manifest_entries, _start_to_keep(job, adapter_of(job.settings), verdict))
+    run_folder.end(output, record, trained, manifest_entries, _replacement(job, verdict))
     laps.count("evaluation")
     return TrainingRun(output, trained, Results(results), laps.seconds, verdict, calibrates_on)
 
@@ -215,11 +230,13 @@ def _record_of(job: Job[Any, Any]) -> dict[str, Any]:
     return manifest.describe(job.method, settings, data)
 
 
-def _start_to_keep(job: Job[Any, Any], adapter: Adapter, verdict: Verdict | None) -> Callable[[Path], object] | None:
-    """Return what writes the start in the place of the trained model, where the verdict says so."""
-    if verdict is None or not verdict.kept:
-        return None
-    return lambda folder: save(adapter.build(job.settings), folder, overwrite=True)
+def _replacement(job: Job[Any, Any], verdict: Verdict | None) -> Callable[[Path], object] | None:
+    """Return what puts the start, or the model trained on all pairs, in the place of the trained model, if either."""
+    if verdict is not None and verdict.kept:
+        return lambda folder: save(adapter_of(job.settings).build(job.settings), folder, overwrite=True)
+    if verdict is not None and verdict.refit:
+        return lambda folder: run_folder.take_refitted(folder.parent)
+    return None
 
 
 def checked(job: Job[Any, Any], build: Callable[[Job[Any, Any]], Any] | None) -> Job[Any, Any]:
@@ -327,6 +344,42 @@ def _on_part(
         begun=time.perf_counter(),
     )
     return run(part_job, lambda model, job: replace(prepare(model, job), after_training=None), build=build, **options)
+
+
+def _refitted(
+    job: Job[Any, Any],
+    prepare: Callable[[Any, Job[Any, Any]], TrainingInputs],
+    build: Callable[[Job[Any, Any]], Any] | None,
+    trained: TrainOutput,
+) -> TrainingRun:
+    """Train again on the dev pairs too, as far as dev chose, in a subfolder that an interrupted run goes on with."""
+    if job.dev is None:
+        raise ValueError("the job has no dev pairs to train on")
+    pairs = concat([job.data, job.dev])
+    settings = job.settings.model_copy(update={"precision": trained.precision, "early_stopping_patience": None})
+    share = 1.0 if trained.best_step is None else trained.best_step / trained.steps
+    steps = settings.steps(settings.examples(pairs))
+    folder = job.output / run_folder.REFIT
+    refit_job = replace(
+        job,
+        data=pairs,
+        settings=settings,
+        output=folder,
+        dev=None,
+        guards=(),
+        concludes=False,
+        refit=False,
+        begun=time.perf_counter(),
+    )
+
+    def prepare_all(model: Any, whole: Job[Any, Any]) -> TrainingInputs:
+        inputs = prepare(model, whole)
+        if share == 1:
+            return inputs
+        return replace(inputs, callbacks=[*inputs.callbacks, StopAtStep(round(share * steps))])
+
+    logger.info(f"training on all {len(pairs):,} pairs, those that were held out too")
+    return run(refit_job, prepare_all, build=build, resume=folder.is_dir())
 
 
 def _evaluate(

@@ -53,6 +53,9 @@ logger = logging.getLogger(__name__)
 FEW_PAIRS = 1000
 """Labelled pairs below which a run without dev and test is cross-validated: see ``benchmarks/verdict.py``."""
 
+REFIT_PAIRS = 5000
+"""Labelled pairs below which a model is trained again on those that were held out: of more, they teach little more."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingPlan:
@@ -69,6 +72,7 @@ class TrainingPlan:
     held_out: bool = False  # whether dev was held out of the training data
     test_held_out: bool = False  # whether test was
     cross_validation: CrossValidation | None = None  # folds that give the verdict and choose how far to go
+    refit: bool = False  # whether the model is trained again on the dev pairs too, at the end
     messages: tuple[str, ...] = ()  # lines to print: what the data are, which decided the method
 
     def lines(self) -> list[str]:
@@ -134,7 +138,10 @@ class TrainingPlan:
         if isinstance(self.train, Mixture):
             component = self.train.labelled()
         trained_data = component.data if component else self.train
-        return f"Spearman on {self._selecting()} pairs held out, {shared(self.dev, trained_data)}"
+        refit = ""
+        if self.refit:
+            refit = "; at the end they are trained on too"
+        return f"Spearman on {self._selecting()} pairs held out, {shared(self.dev, trained_data)}{refit}"
 
     @cached_property
     def sets(self) -> Sets:
@@ -188,7 +195,8 @@ class TrainingPlan:
             check_new(Path(output), self.method.name, overwrite=False)
         self.settings.check_models()
         data_lines = self.method.check(self.train, self.settings)
-        return [*data_lines, *self.method.estimate(self.train, self.settings, Path(output), **self._pairs())]
+        parts = {**self._pairs(), "refit": self.refit}
+        return [*data_lines, *self.method.estimate(self.train, self.settings, Path(output), **parts)]
 
     def run(self, output: str | Path, *, resume: bool = False, overwrite: bool = False) -> TrainingRun:
         """Train and evaluate; see :func:`samesense.train`. Pairs that were held out are kept in the folder.
@@ -205,6 +213,7 @@ class TrainingPlan:
             self.settings,
             Path(output),
             concludes=True,
+            refit=self.refit,
             resume=resume,
             overwrite=overwrite,
             **self._pairs(),
@@ -302,6 +311,7 @@ def plan(
     if cross_validation is None:
         sparing = folds == "none" or not alone  # the verdict is on other pairs, or a tenth is asked for
         examples, dev_data, held_out = _selecting_pairs(dev, examples, bound.seed, reading, sparing=sparing)
+    refit = alone and held_out and _can_refit(examples, dev_data, bound)
     # After the splits, as the rule counts the steps on what is trained on.
     if not _sets_learning_rate(config, options) and not fitting.method.has_stages:
         bound = _with_fitting_rate(bound, examples)
@@ -317,8 +327,17 @@ def plan(
         held_out=held_out,
         test_held_out=test_share is not None,
         cross_validation=cross_validation,
+        refit=refit,
         messages=fitting.messages,
     )
+
+
+def _can_refit(train: Examples, dev: PairData | None, settings: EncoderSettings) -> bool:
+    """Return whether few labelled pairs were held out, and nothing else that is learnt depends on them."""
+    if not isinstance(train, PairData) or dev is None or not getattr(settings, "refit", False):
+        return False
+    chooses_more = settings.merge or settings.learning_curve or bool(settings.matryoshka)
+    return len(train) + len(dev) < REFIT_PAIRS and not chooses_more and world_size() == 1
 
 
 def _sets_learning_rate(config: str, options: Mapping[str, Any]) -> bool:

@@ -204,6 +204,7 @@ class Verdict(Shown):
         curve: what more labels would give, if that was requested.
         advice: what to do if something got worse.
         kept: why the run kept the start as its model, if it did.
+        refit: on what its model was trained again after the verdict, if it was.
     """
 
     task: Finding | None = None
@@ -214,6 +215,7 @@ class Verdict(Shown):
     curve: Curve | None = None
     advice: tuple[str, ...] = ()
     kept: str = ""
+    refit: str = ""
 
     @property
     def word(self) -> Word | Literal["none"]:
@@ -268,6 +270,8 @@ class Verdict(Shown):
         lines += [f"advice: {line}" for line in self.advice]
         if self.kept:
             lines.append(f"kept: {self.kept}")
+        if self.refit:
+            lines.append(f"refit: {self.refit}")
         return lines
 
     def to_dict(self) -> dict[str, Any]:
@@ -304,6 +308,7 @@ def verdict_from(content: Mapping[str, Any]) -> Verdict:
         merge=merged_from(content["merge"]) if "merge" in content else None,
         advice=tuple(content.get("advice", ())),
         kept=content.get("kept", ""),
+        refit=content.get("refit", ""),
     )
 
 

@@ -16,7 +16,7 @@ from samesense.recipes.origin.stages import fingerprint
 class Documents:
     """Sources of running documents."""
 
-    sources: tuple[str, ...]  # files, folders or names, see :func:`~samesense.data.documents.running_documents`
+    sources: tuple[str, ...]  # files, folders or names, see :func:`~samesense.data.documents.read_documents`
     fingerprints: dict[str, str]  # fingerprint of the content of each
 
     def __len__(self) -> int:

@@ -27,6 +27,7 @@ class CosentSettings(EncoderSettings):
     batches: Literal["random", "label-aware", "no-duplicates"] = Field(
         "random", description="label-aware: no batch of one label; no-duplicates: no text twice in a batch"
     )
+    refit: bool = Field(True, description="where few pairs were held out, train again on all of them at the end")
     keep_start: KeepStart = Field("unless-higher", description=KEEP_START)
 
     @model_validator(mode="after")

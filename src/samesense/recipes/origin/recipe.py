@@ -26,7 +26,7 @@ import torch
 from samesense.context.corpus.corpus import Corpus
 from samesense.context.origin.load import open_origin
 from samesense.context.origin.origin import FILE, Origin
-from samesense.data.documents import running_documents, without_held_out
+from samesense.data.documents import read_documents, without_held_out
 from samesense.execution.progress import progress_bar, stage
 from samesense.execution.unread import counted
 from samesense.files import only_writer, write_json
@@ -47,7 +47,7 @@ OF_OTHERS = {"words": {**paper.OUTPUTS, random_pairs.STAGE: []}, "retrieved": wo
 def run(sources: Sequence[str], settings: OriginSettings, output: Path, *, overwrite: bool = False) -> bool:
     """Make an Origin, or go on making it; what is there with the same inputs is not made again.
 
-    For sources see :func:`~samesense.data.documents.running_documents`. Returned is False if it was
+    For sources see :func:`~samesense.data.documents.read_documents`. Returned is False if it was
     interrupted; the same call goes on.
     """
     check_apart(sources, output)
@@ -93,7 +93,7 @@ def _note_unread(origin: Origin) -> None:
 def documents_of(sources: Sequence[str], settings: OriginSettings) -> Iterator[list[list[str]]]:
     """Yield all documents of the sources, in order."""
     return chain.from_iterable(
-        running_documents(source, language=settings.language, paragraphs=settings.paragraphs) for source in sources
+        read_documents(source, language=settings.language, paragraphs=settings.paragraphs) for source in sources
     )
 
 

@@ -25,7 +25,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from transformers import PrinterCallback, TrainerCallback, TrainingArguments, set_seed
 
-from samesense.data.documents import running_documents
+from samesense.data.documents import read_documents
 from samesense.encoder.assembly.build import build
 from samesense.encoder.forward.packing import cheap_dropout_on_cpu
 from samesense.encoder.forward.positions import position_limit
@@ -94,7 +94,7 @@ def run(
 ) -> Pretraining:
     """Train on the documents, keep the state of lowest loss on what is held out, and leave ``output/model``.
 
-    For sources see :func:`~samesense.data.documents.running_documents`.
+    For sources see :func:`~samesense.data.documents.read_documents`.
 
     Raises:
         ConfigError, DataError, ModelError, OutputError: before the first step, where the run could not end well.
@@ -216,7 +216,7 @@ def _cut(source: str, settings: PretrainSettings, make: Blocks) -> list[list[lis
     """Return the blocks of each document that has any."""
     documents = []
     with progress_bar("tokenise", "document") as bar:
-        for document in running_documents(source, language=settings.language, paragraphs=settings.paragraphs):
+        for document in read_documents(source, language=settings.language, paragraphs=settings.paragraphs):
             documents.append(list(make.cut(document)))
             bar.update()
     return [blocks for blocks in documents if blocks]

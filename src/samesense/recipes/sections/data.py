@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from samesense.data.documents import Document, Triplet, running_documents, section_triplets
+from samesense.data.documents import Document, Triplet, read_documents, section_triplets
 from samesense.data.held_out import HeldOutSections
 from samesense.hashes import text_hash
 from samesense.places import JOINT
@@ -66,12 +66,12 @@ class SectionTriplets:
 
 
 def read_triplets(sources: Sequence[str], settings: SectionsSettings) -> SectionTriplets:
-    """Draw triplets from documents, see :func:`~samesense.data.documents.running_documents` for what is one.
+    """Draw triplets from documents, see :func:`~samesense.data.documents.read_documents` for what is one.
 
     Raises:
         DataError: if a source cannot be read, or no document allows a triplet.
     """
-    return triplets_of([document for source in sources for document in running_documents(source)], sources, settings)
+    return triplets_of([document for source in sources for document in read_documents(source)], sources, settings)
 
 
 def triplets_of(documents: Sequence[Document], sources: Sequence[str], settings: SectionsSettings) -> SectionTriplets:
