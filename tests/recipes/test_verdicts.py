@@ -14,7 +14,7 @@ from samesense.recipes import run_folder
 from samesense.recipes import train as planning
 from samesense.recipes.dev_part import held_share
 from samesense.recipes.held_out import cross_validation
-from samesense.recipes.held_out.choose_share import ScoredFold, choose_scores, choose_share
+from samesense.recipes.held_out.choose_share import ScoredFold, choose_loss, choose_scores, choose_share
 from samesense.recipes.held_out.scores import HELD_OUT_SCORES, read_held_out
 from samesense.recipes.train import plan
 from tests.command import run_command
@@ -44,12 +44,39 @@ def fold(rows, scores, labels):
 def test_no_pair_has_a_say_in_the_step_of_its_own_score():
     first = fold([0, 2], [[1, 2], [9, 3]], [0, 1])  # its own labels speak for the first evaluation
     second = fold([1, 3], [[2, 1], [4, 8]], [0, 1])  # the labels of these speak for the second
-    assert choose_scores([first, second]).tolist() == [9, 2, 3, 1]
+    assert choose_scores({"": [first, second]}).tolist() == [9, 2, 3, 1]
     turned = fold([0, 2], first.scores, [1, 0])
-    chosen = choose_scores([turned, second])
+    chosen = choose_scores({"": [turned, second]})
     assert chosen[[0, 2]].tolist() == [9, 3]  # as before: only the scores of the other fold changed
     assert chosen[[1, 3]].tolist() == [4, 8]
     assert choose_share([first, second], first.shares) == 0.5
+
+
+def test_the_loss_of_a_fold_is_chosen_by_the_others():
+    right, wrong = [[0, 1], [0, 1]], [[1, 0], [1, 0]]
+    one = [fold([0, 2], right, [0, 1]), fold([1, 3], wrong, [0, 1])]
+    other = [fold([0, 2], wrong, [0, 1]), fold([1, 3], right, [0, 1])]
+    assert choose_scores({"one": one, "other": other}).tolist() == [1, 1, 0, 0]  # each fold by the loss that fails it
+    best = [fold([0, 2], right, [0, 1]), fold([1, 3], right, [0, 1])]
+    assert choose_loss({"one": one, "best": best}, one[0].shares) == ("best", 0.5)
+    assert choose_loss({"best": best, "as good": best}, one[0].shares) == ("best", 0.5)
+
+
+def test_few_scored_pairs_are_trained_by_two_losses_unless_one_is_named(tmp_path):
+    scored, binary = some_rows(100, [0, 1, 2, 3]), some_rows(100, [0, 1])
+    losses = {
+        "scored": plan(scored, folds="auto").cross_validation.losses,
+        "binary": plan(binary, folds="auto").cross_validation.losses,
+        "named": plan(scored, folds="auto", settings={"loss": "cosent"}).cross_validation.losses,
+        "of one": plan(scored, folds="auto", settings={"temperature": 0.1}).cross_validation.losses,
+        "nothing selects": plan(scored, dev="none", folds="5").cross_validation.losses,
+    }
+    assert losses == {"scored": ("cosent", "mse"), "binary": (), "named": (), "of one": (), "nothing selects": ()}
+    run = samesense.train(scored, model="default", output=tmp_path / "run", **QUICK)
+    chosen = json.loads((tmp_path / "run" / "manifest.json").read_text())["chosen_loss"]
+    assert chosen in losses["scored"]
+    assert {path.name for path in (tmp_path / "run" / "folds").iterdir()} == {"cosent", "mse"}
+    assert f"| loss | `{chosen}` |" in (run.model / "README.md").read_text(encoding="utf-8")
 
 
 def test_labels_that_say_nothing_give_no_gain_out_of_fold():
@@ -64,7 +91,7 @@ def test_labels_that_say_nothing_give_no_gain_out_of_fold():
         rows = [np.arange(offset, 60, 5) for offset in range(5)]
         folds = [ScoredFold(held, labels[held], shares, scores[:, held]) for held in rows]
         best.append(max(spearman(fold_scores, labels) for fold_scores in scores))
-        honest.append(spearman(choose_scores(folds), labels))
+        honest.append(spearman(choose_scores({"": folds}), labels))
     assert np.mean(best) > 0.2 > 0.07 > abs(np.mean(honest))
 
 

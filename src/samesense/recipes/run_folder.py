@@ -49,7 +49,10 @@ HISTORY = "history.jsonl"
 RESULTS = "results.jsonl"
 REPORT = "report.html"
 CURVE = "learning-curve"
-FOLDERS = (MODEL, CHECKPOINTS, TENSORBOARD, CURVE, FOLDS_FOLDER)
+REFIT = "refit"
+"""Subfolder of a run in which its model is trained again on all pairs, until that model is the run's."""
+
+FOLDERS = (MODEL, CHECKPOINTS, TENSORBOARD, CURVE, FOLDS_FOLDER, REFIT)
 FOLD_SCORES = "scores.json"
 """Scores of the pairs of a fold, in its folder."""
 
@@ -213,9 +216,6 @@ def end(
     shutil.rmtree(output / REFIT, ignore_errors=True)
 
 
-REFIT = "refit"
-"""Subfolder of a run in which its model is trained again on all pairs, until that model is the run's."""
-
 _SELECTED = "selected"
 """The model that dev selected, in that subfolder, from when another one takes its place until the run has ended."""
 
@@ -248,6 +248,8 @@ SECTIONS = "card"
 def card_of(output: Path, record: Mapping[str, Any]) -> Card:
     """Return the facts of a trained model's card, from the manifest and the results of its run."""
     settings = dict(record["settings"])
+    if record.get("chosen_loss"):
+        settings["loss"] = record["chosen_loss"]
     data = record["data"]
     # only of encoders: the language of a pretraining is how its documents are split
     rights = {}

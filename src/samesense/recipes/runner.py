@@ -34,13 +34,14 @@ from samesense.recipes.fold_runs import (
     stopped_early,
     train_folds,
     training_texts,
+    with_loss,
 )
 from samesense.recipes.held_out.cross_validation import SPLIT_SEED, OutOfFold
 from samesense.recipes.held_out.sets import ComparedSet, Sets
 from samesense.recipes.job import Job, TrainingInputs
 from samesense.recipes.matryoshka import described, evaluate_widths
 from samesense.recipes.model_adapters import Adapter, adapter_of, start_settings
-from samesense.recipes.outcome.conclude import SHARE, check_outcome, conclude, some_texts
+from samesense.recipes.outcome.conclude import LOSS, SHARE, check_outcome, conclude, some_texts
 from samesense.recipes.outcome.learning_curve import Train, settings_of_part
 from samesense.recipes.outcome.measure import Measured, UnbiasedScores, measure, rows_of
 from samesense.recipes.outcome.merge import merge
@@ -122,8 +123,8 @@ def run(
                 stopped = TrainOutput(steps=0, seconds=0.0, precision=choice.precision, interrupted=True)
                 run_folder.end(output, record, stopped, {})
                 return TrainingRun(output, stopped, Results(), laps.seconds)
-            inputs = stopped_early(job, inputs, out_of_fold)
-            record[SHARE] = out_of_fold.weight_share()
+            job, inputs = _as_folds_chose(job, model, inputs, out_of_fold, prepare)
+            record |= dict(zip((LOSS, SHARE), out_of_fold.choice, strict=True))
         trained = run_folder.finished_training(output, before)
         if trained is None:
             trained, record = _trained(job, adapter, model, inputs, choice, sets, record, laps, resume=resume)
@@ -134,6 +135,20 @@ def run(
             return TrainingRun(output, trained, Results(), laps.seconds)
         again = _Again(partial(_on_part, job, sets, prepare, build), partial(_refitted, job, prepare, build, trained))
         return _ended(job, inputs, sets, _Start(start, texts, out_of_fold), trained, record, again, laps)
+
+
+def _as_folds_chose(
+    job: Job[Any, Any],
+    model: Any,
+    inputs: TrainingInputs,
+    out_of_fold: OutOfFold,
+    prepare: Callable[[Any, Job[Any, Any]], TrainingInputs],
+) -> tuple[Job[Any, Any], TrainingInputs]:
+    """Return the job with the loss that the folds chose, and what is trained on, to the step that they chose."""
+    chosen = with_loss(job, out_of_fold.choice[0])
+    if chosen is not job:
+        inputs = _prepared(model, chosen, prepare)
+    return chosen, stopped_early(chosen, inputs, out_of_fold)
 
 
 def _precision_of(
@@ -150,7 +165,7 @@ class _Again:
     """What trains again once the model of a run has been evaluated."""
 
     on_part: Train  # on a part of the data, for a learning curve
-    on_all: Callable[[], TrainingRun]  # on the pairs that were held out too
+    on_all: Callable[[], bool]  # on the pairs that were held out too; False if that was interrupted
 
 
 @dataclass(frozen=True)
@@ -205,9 +220,9 @@ def _ended(
         elif start.measured is not None:
             calibrates_on = keep_held_out(job, scores_of_start(job, sets, start.measured))
         if job.refit and not verdict.kept:
-            refitted = again.on_all()
+            is_refitted = again.on_all()
             laps.count("training on all pairs")
-            if refitted.output.interrupted:
+            if not is_refitted:
                 return TrainingRun(output, replace(trained, interrupted=True), Results(results), laps.seconds)
             pairs = len(job.data) + len(job.dev or ())
             verdict = replace(verdict, refit=f"model/ was then trained on all {pairs:,} pairs, by the same settings")
@@ -227,6 +242,8 @@ def _record_of(job: Job[Any, Any]) -> dict[str, Any]:
         if world_size() > 1:
             raise ConfigError("Cross-validation trains one model after the other, in one process. Leave torchrun out.")
         settings |= {"folds": cross_validation.name, "folds_select": cross_validation.selects, "split_seed": SPLIT_SEED}
+        if cross_validation.losses:
+            settings["folds_losses"] = list(cross_validation.losses)
     return manifest.describe(job.method, settings, data)
 
 
@@ -351,8 +368,11 @@ def _refitted(
     prepare: Callable[[Any, Job[Any, Any]], TrainingInputs],
     build: Callable[[Job[Any, Any]], Any] | None,
     trained: TrainOutput,
-) -> TrainingRun:
-    """Train again on the dev pairs too, as far as dev chose, in a subfolder that an interrupted run goes on with."""
+) -> bool:
+    """Train again on the dev pairs too, as far as dev chose, in a subfolder that an interrupted run goes on with.
+
+    Returned is whether that is finished; otherwise it was interrupted.
+    """
     if job.dev is None:
         raise ValueError("the job has no dev pairs to train on")
     pairs = concat([job.data, job.dev])
@@ -379,7 +399,7 @@ def _refitted(
         return replace(inputs, callbacks=[*inputs.callbacks, StopAtStep(round(share * steps))])
 
     logger.info(f"training on all {len(pairs):,} pairs, those that were held out too")
-    return run(refit_job, prepare_all, build=build, resume=folder.is_dir())
+    return run_folder.run_or_resume(folder, partial(run, refit_job, prepare_all, build=build))
 
 
 def _evaluate(

@@ -23,6 +23,7 @@ from samesense.errors import ConfigError
 from samesense.execution.progress import clock_time
 from samesense.execution.ranks import is_main, world_size
 from samesense.places import check_empty
+from samesense.recipes.cosent.settings import CosentSettings
 from samesense.recipes.dev_part import (
     held_share,
     hold_out,
@@ -128,7 +129,8 @@ class TrainingPlan:
         if cross_validation is not None:
             steps = "none, the last state is kept"
             if cross_validation.selects:
-                steps = "the folds choose how much of the training is kept"
+                losses = "".join(f"{' or '.join(cross_validation.losses)}, and " if cross_validation.losses else "")
+                steps = f"the folds choose {losses}how much of the training is kept"
             return f"{steps}; {len(cross_validation.folds)} folds, {cross_validation.apart}"
         if self.dev is None:
             return self.method.selects
@@ -224,7 +226,7 @@ class TrainingPlan:
     def _announce_folds(self, cross_validation: CrossValidation, output: Path) -> None:
         """Say how many trainings there are and about how long they take, and how to do with one."""
         seconds = self.method.estimated_seconds(self.train, self.settings, output, **self._pairs())
-        count = len(cross_validation.folds)
+        count = cross_validation.trainings
         logger.info(
             f"cross-validation: {count} trainings on parts of the {len(self.train)} pairs test all of them, then one "
             f"on all; about {clock_time(seconds)} on this machine. `folds` none trains once and tests on pairs held out"
@@ -306,6 +308,9 @@ def plan(
     guards = [_pairs(guard_source, reading) for guard_source in guard_sources]
     alone = test is None and isinstance(dev, str) and dev == "auto"
     cross_validation = _folds_of(folds, examples, fitting.method, bound, alone=alone, dev=dev, test=test)
+    if cross_validation is not None and config == "auto":
+        losses = _losses_to_choose(cross_validation, examples, bound, options)
+        cross_validation = replace(cross_validation, losses=losses)
     held_out = False
     dev_data = None
     if cross_validation is None:
@@ -330,6 +335,26 @@ def plan(
         refit=refit,
         messages=fitting.messages,
     )
+
+
+LOSSES = ("cosent", "mse")
+"""Losses that the folds of few scored pairs choose from: on sets of 200 either was up to 3 points above the other."""
+
+OF_THE_LOSS = ("loss", "temperature", "margin", "similarity", "batches", "angle_weight")
+"""Settings by which a user chooses a loss."""
+
+
+def _losses_to_choose(
+    cross_validation: CrossValidation, train: Examples, settings: EncoderSettings, options: Mapping[str, Any]
+) -> tuple[str, ...]:
+    """Return the losses that the folds choose from; none where the user or the kind of labels settles it."""
+    if not cross_validation.selects or any(name in options for name in OF_THE_LOSS):
+        return ()
+    if not isinstance(settings, CosentSettings) or settings.encoder != "bi":
+        return ()
+    if not isinstance(train, PairData) or train.kind != "scored":
+        return ()
+    return LOSSES
 
 
 def _can_refit(train: Examples, dev: PairData | None, settings: EncoderSettings) -> bool:

@@ -1,6 +1,7 @@
 """Chooses the share of a training that is kept, for each fold of pairs by the labels of the other folds.
 
-It is a share of the steps, or of the way from the weights of the start to those of the end.
+It is a share of the steps, or of the way from the weights of the start to those of the end. Where several losses were
+trained, the loss is chosen with it.
 
 So no pair's score is chosen by its own label, and metrics on the scores are not optimistic.
 
@@ -12,7 +13,7 @@ Differs: only the share is chosen, so that no further models need training.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,18 +59,31 @@ def share_curve(folds: Sequence[ScoredFold], shares: Floats) -> Floats:
     return np.array(figures)
 
 
+Alternatives = Mapping[str, Sequence[ScoredFold]]
+"""The same folds by loss, in the same order; a training without a choice of losses has one of any name."""
+
+
+def choose_loss(alternatives: Alternatives, shares: Floats) -> tuple[str, float]:
+    """Return the loss and the share with the highest Spearman over all folds; ties go to the first and smallest."""
+    best_share = {loss: choose_share(folds, shares) for loss, folds in alternatives.items()}
+    figures = {loss: share_curve(folds, np.array([best_share[loss]]))[0] for loss, folds in alternatives.items()}
+    loss = max(figures, key=lambda name: figures[name])
+    return loss, best_share[loss]
+
+
 def choose_share(folds: Sequence[ScoredFold], shares: Floats) -> float:
     """Return the share of the training with the highest Spearman over all folds; ties go to the smallest."""
     return float(shares[int(share_curve(folds, shares).argmax())])
 
 
-def choose_scores(folds: Sequence[ScoredFold]) -> Scores:
-    """Return the score of every pair at the share of the training that the other folds chose ``(pairs,)``."""
-    chosen = np.full(sum(len(fold.rows) for fold in folds), np.nan)
-    for fold in folds:
-        # By identity: arrays have no single truth value, so that folds cannot be compared.
-        complement = [candidate for candidate in folds if candidate is not fold]
-        chosen[fold.rows] = fold.at_share(choose_share(complement, fold.shares))
+def choose_scores(alternatives: Alternatives) -> Scores:
+    """Return the score of every pair by the loss and at the share that the other folds chose ``(pairs,)``."""
+    first = next(iter(alternatives.values()))
+    chosen = np.full(sum(len(fold.rows) for fold in first), np.nan)
+    for number, fold in enumerate(first):
+        complement = {loss: [*folds[:number], *folds[number + 1 :]] for loss, folds in alternatives.items()}
+        loss, share = choose_loss(complement, fold.shares)
+        chosen[fold.rows] = alternatives[loss][number].at_share(share)
     return chosen
 
 

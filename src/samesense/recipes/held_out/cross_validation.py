@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -24,7 +25,14 @@ from samesense.evaluation.argument import ArgumentTask, Fold
 from samesense.execution.progress import progress_bar
 from samesense.files import write_json
 from samesense.inference.calibration.fit import fold_numbers
-from samesense.recipes.held_out.choose_share import ScoredFold, choose_scores, choose_share, share_curve
+from samesense.recipes.held_out.choose_share import (
+    Alternatives,
+    ScoredFold,
+    choose_loss,
+    choose_scores,
+    choose_share,
+    share_curve,
+)
 from samesense.recipes.held_out.scores import HeldOutScores
 from samesense.reports.figures.curves import Curve
 from samesense.schemas import Record, read_object
@@ -55,6 +63,7 @@ class CrossValidation:
         apart: what folds do not share, in words.
         selects: whether the folds choose the share of the training; else the last state counts.
         task: evaluation over the folds, where folds were requested.
+        losses: the losses that the folds choose from; none where it is settled.
     """
 
     name: str
@@ -62,6 +71,12 @@ class CrossValidation:
     apart: str
     selects: bool = True
     task: ArgumentTask | None = None
+    losses: tuple[str, ...] = ()
+
+    @property
+    def trainings(self) -> int:
+        """Number of the trainings on a part of the pairs."""
+        return len(self.folds) * max(1, len(self.losses))
 
     def numbers(self) -> list[int]:
         """Return the number of the fold of each pair ``(pairs,)``."""
@@ -169,15 +184,27 @@ class OutOfFold:
 
     Attributes:
         scores: score of every pair, by a model that was trained without it ``(pairs,)``.
-        scored: the folds with their scores along the training.
+        alternatives: the folds with their scores along the training, by loss.
         protocol: how the scores were made, in words.
         selects: what the folds chose.
     """
 
     scores: Scores
-    scored: list[ScoredFold]
+    alternatives: Alternatives
     protocol: str
     selects: Selects
+
+    @cached_property
+    def choice(self) -> tuple[str, float]:
+        """The loss, and how far the weights are to go from the start to the end of a training on all pairs."""
+        if self.selects != "weights":
+            return next(iter(self.alternatives)), 1.0
+        return choose_loss(self.alternatives, np.array(WEIGHT_SHARES))
+
+    @property
+    def scored(self) -> Sequence[ScoredFold]:
+        """The folds by the chosen loss."""
+        return self.alternatives[self.choice[0]]
 
     def stop_step(self, steps: int, every: int) -> int:
         """Return the step at which to stop a training of ``steps`` that is evaluated every ``every`` steps."""
@@ -185,12 +212,6 @@ class OutOfFold:
             return steps
         # Folds train on fewer pairs in fewer steps, so that only shares can be compared.
         return round(choose_share(self.scored, _evaluated_shares(steps, every)) * steps)
-
-    def weight_share(self) -> float:
-        """Return how far the weights are to go from the start to the end of a training on all pairs."""
-        if self.selects != "weights":
-            return 1.0
-        return choose_share(self.scored, np.array(WEIGHT_SHARES))
 
     def curve(self, name: str, steps: int, every: int, start: float | None) -> Curve:
         """Return Spearman out of fold along a training of ``steps`` on all pairs, ``start`` first if there is one.
@@ -217,42 +238,60 @@ def _evaluated_shares(steps: int, every: int) -> Floats:
 
 
 def cross_validate(
-    data: PairData, dealt: CrossValidation, output: Path, train: TrainFold, selects: Selects
+    data: PairData, dealt: CrossValidation, output: Path, trainings: Mapping[str, TrainFold], selects: Selects
 ) -> OutOfFold | None:
-    """Train and score the missing folds; ``None`` if that was interrupted.
+    """Train and score the missing folds by each loss; ``None`` if that was interrupted.
 
-    Each fold has a folder in ``output``; one that was scored is not trained again.
+    Each fold has a folder in ``output``, or in that of its loss where there are several; one that was scored is not
+    trained again.
     """
+    alternatives = {}
+    protocol = ""
+    with progress_bar("cross-validation", "fold", dealt.trainings) as bar:
+        for loss, train in trainings.items():
+            folder = output / loss if len(trainings) > 1 else output
+            scored = _scored_folds(data, dealt, folder, train, bar)
+            if scored is None:
+                return None
+            alternatives[loss], protocol = scored
+    if selects != "nothing":
+        scores = choose_scores(alternatives)
+    else:
+        scores = np.empty(len(data))
+        for fold in next(iter(alternatives.values())):
+            scores[fold.rows] = fold.scores[-1]
+    return OutOfFold(
+        scores, alternatives, f"{protocol}; each pair scored by a model that was trained without it", selects
+    )
+
+
+def _scored_folds(
+    data: PairData, dealt: CrossValidation, output: Path, train: TrainFold, bar: Any
+) -> tuple[list[ScoredFold], str] | None:
+    """Return the folds with their scores, and how these were made; ``None`` if a training was interrupted."""
     scored = []
     protocol = ""
     labels = np.asarray(data.labels, dtype=np.float64)
-    with progress_bar("cross-validation", "fold", len(dealt.folds)) as bar:
-        for number, (teaching, held) in enumerate(dealt.folds, 1):
-            folder = output / f"fold-{number:02}"
-            path = folder / FOLD_FILE
-            if not path.is_file():
-                logger.info(f"fold {number} of {len(dealt.folds)}: {len(teaching)} pairs train, {len(held)} test")
-                fold_scores = train(data.take(teaching), data.take(held), folder)
-                if fold_scores is None:
-                    return None
-                write_json(path, vars(fold_scores))
-            # Only once the scores are written, so that a killed run trains no fold twice.
-            shutil.rmtree(folder / "checkpoints", ignore_errors=True)
-            content = read_object(path, FoldRecord)
-            scores = np.asarray(content["scores"], dtype=np.float64)
-            if scores.shape != (len(content["shares"]), len(held)) or not len(scores):
-                raise DataError(
-                    f"{path} must hold scores of {len(held)} pairs along the training; it holds an array of shape "
-                    f"{scores.shape}. Delete the folder {folder}."
-                )
-            protocol = content["protocol"]
-            shares = np.asarray(content["shares"], dtype=np.float64)
-            scored.append(ScoredFold(held, labels[held], shares, scores))
-            bar.update()
-    if selects != "nothing":
-        scores = choose_scores(scored)
-    else:
-        scores = np.empty(len(data))
-        for fold in scored:
-            scores[fold.rows] = fold.scores[-1]
-    return OutOfFold(scores, scored, f"{protocol}; each pair scored by a model that was trained without it", selects)
+    for number, (teaching, held) in enumerate(dealt.folds, 1):
+        folder = output / f"fold-{number:02}"
+        path = folder / FOLD_FILE
+        if not path.is_file():
+            logger.info(f"fold {number} of {len(dealt.folds)}: {len(teaching)} pairs train, {len(held)} test")
+            fold_scores = train(data.take(teaching), data.take(held), folder)
+            if fold_scores is None:
+                return None
+            write_json(path, vars(fold_scores))
+        # Only once the scores are written, so that a killed run trains no fold twice.
+        shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+        content = read_object(path, FoldRecord)
+        scores = np.asarray(content["scores"], dtype=np.float64)
+        if scores.shape != (len(content["shares"]), len(held)) or not len(scores):
+            raise DataError(
+                f"{path} must hold scores of {len(held)} pairs along the training; it holds an array of shape "
+                f"{scores.shape}. Delete the folder {folder}."
+            )
+        protocol = content["protocol"]
+        shares = np.asarray(content["shares"], dtype=np.float64)
+        scored.append(ScoredFold(held, labels[held], shares, scores))
+        bar.update()
+    return scored, protocol

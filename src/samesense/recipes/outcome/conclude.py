@@ -34,6 +34,9 @@ from samesense.types import Evidence
 logger = logging.getLogger(__name__)
 
 
+LOSS = "chosen_loss"
+"""Key of a manifest: the loss that the folds of a run chose, or its own where they had no choice."""
+
 SHARE = "weight_share"
 """Key of a manifest: how far the weights go from the start to the end, as the folds of a run chose."""
 
