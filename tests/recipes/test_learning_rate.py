@@ -9,7 +9,7 @@ import pytest
 from samesense.recipes.train import plan
 from tests.messages import listen
 
-PAIRS = 90  # 6 batches of 16, the last one short
+PAIRS = 128  # 8 batches of 16
 
 
 @pytest.fixture
@@ -54,9 +54,9 @@ def test_few_steps_of_a_small_transformer_take_larger_ones(data, tmp_path):
     wide = made(tmp_path, "wide", 768)
     assert rate(data, small) == 1e-4
     assert rate(data, wide) == 2e-5
-    assert rate(data, small, epochs=80) == 1e-4  # 480 steps of 16 pairs
-    assert rate(data, small, epochs=90) == 2e-5
-    assert rate(data, small, epochs=90, max_steps=100) == 1e-4
+    assert rate(data, small, epochs=60) == 1e-4  # 480 steps of 16 pairs
+    assert rate(data, small, epochs=70) == 2e-5
+    assert rate(data, small, epochs=70, max_steps=100) == 1e-4
     assert rate(data, small, batch_size=1, epochs=6) == 2e-5
 
 
@@ -74,7 +74,7 @@ def test_what_is_given_counts_and_a_named_file_is_that_of_the_paper(data, tmp_pa
 
 def test_vectors_of_tokens_take_a_rate_of_their_own(data, tmp_path, static):
     assert rate(data, static) == 1e-2
-    assert rate(data, static, epochs=900) == 1e-2
+    assert rate(data, static, epochs=700) == 1e-2
 
 
 def test_settings_of_a_model_of_the_hub_are_loaded_first(data, tmp_path, monkeypatch):
@@ -100,3 +100,22 @@ def test_a_model_that_cannot_be_read_says_nothing(data, tmp_path, monkeypatch):
     assert rate(data, str(broken)) == 2e-5
     shutil.rmtree(broken)
     assert rate(data, str(broken)) == 2e-5
+
+
+def test_few_examples_are_trained_on_for_thirty_steps(tmp_path):
+    """Unless the user or a file settles it."""
+    classes = tmp_path / "classes.tsv"
+    classes.write_text("text\tlabel\n" + "".join(f"a {i} one\t{'xy'[i % 2]}\n" for i in range(64)), encoding="utf-8")
+    steps = {}
+    for name, options in {
+        "alone": {},
+        "epochs": {"settings": {"epochs": 2}},
+        "steps": {"settings": {"max_steps": 5}},
+        "file": {"config": "supmpn-ragged"},
+    }.items():
+        planned = plan(str(classes), **options)
+        steps[name] = planned.settings.steps(planned.settings.examples(planned.train))
+    assert steps == {"alone": 30, "epochs": 2, "steps": 5, "file": 3}
+    messages = listen()
+    plan(str(classes))
+    assert "30 steps: 3 epochs of so few examples would be 3; `epochs` overrides" in messages

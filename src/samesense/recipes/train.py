@@ -46,6 +46,7 @@ from samesense.recipes.mixture import mixture
 from samesense.recipes.reading import Reading
 from samesense.recipes.sections.data import SectionTriplets
 from samesense.recipes.settings import EncoderSettings, read_settings, shipped
+from samesense.recipes.supmpn.settings import SupmpnSettings
 from samesense.recipes.training_run import TrainingRun
 from samesense.types import Result
 
@@ -317,7 +318,9 @@ def plan(
         sparing = folds == "none" or not alone  # the verdict is on other pairs, or a tenth is asked for
         examples, dev_data, held_out = _selecting_pairs(dev, examples, bound.seed, reading, sparing=sparing)
     refit = alone and held_out and _can_refit(examples, dev_data, bound)
-    # After the splits, as the rule counts the steps on what is trained on.
+    # After the splits, as the rules count the steps on what is trained on.
+    if not _sets_steps(config, options):
+        bound = _with_least_steps(bound, examples)
     if not _sets_learning_rate(config, options) and not fitting.method.has_stages:
         bound = _with_fitting_rate(bound, examples)
     return TrainingPlan(
@@ -336,6 +339,9 @@ def plan(
         messages=fitting.messages,
     )
 
+
+LEAST_STEPS = 30
+"""Steps of a training on few labelled pairs or anchors: the few of the papers' epochs would hardly move a start."""
 
 LOSSES = ("cosent", "mse")
 """Losses that the folds of few scored pairs choose from: on sets of 200 either was up to 3 points above the other."""
@@ -363,6 +369,25 @@ def _can_refit(train: Examples, dev: PairData | None, settings: EncoderSettings)
         return False
     chooses_more = settings.merge or settings.learning_curve or bool(settings.matryoshka)
     return len(train) + len(dev) < REFIT_PAIRS and not chooses_more and world_size() == 1
+
+
+def _sets_steps(config: str, options: Mapping[str, Any]) -> bool:
+    """Return whether the number of steps is settled by the user or by a file."""
+    return config != "auto" or "epochs" in options or "max_steps" in options
+
+
+def _with_least_steps(settings: EncoderSettings, examples: Examples) -> EncoderSettings:
+    """Return settings of labelled pairs or anchors by which few of them are trained on for :data:`LEAST_STEPS`."""
+    if not isinstance(settings, (CosentSettings, SupmpnSettings)) or isinstance(examples, Mixture):
+        return settings
+    steps = settings.steps(settings.examples(examples))
+    if steps >= LEAST_STEPS:
+        return settings
+    if is_main():
+        logger.info(
+            f"{LEAST_STEPS} steps: {settings.epochs:g} epochs of so few examples would be {steps}; `epochs` overrides"
+        )
+    return settings.model_copy(update={"max_steps": LEAST_STEPS})
 
 
 def _sets_learning_rate(config: str, options: Mapping[str, Any]) -> bool:
