@@ -129,8 +129,7 @@ def _opening(page: RunPage) -> Html:
     elif dev is not None:
         blocks.append(_drawn(lambda: dev_curve(dev, page.selecting)))
     lines = [*verdict.problems, *(follow_up.line() for follow_up in (verdict.merge, verdict.curve) if follow_up)]
-    if verdict.kept:
-        lines.append(verdict.kept)
+    lines += filter(None, (verdict.kept, verdict.refit))
     blocks += [_sentence(line) for line in lines]
     if verdict.advice:
         blocks += [element("h3", "What to do"), element("ul", *(element("li", line) for line in verdict.advice))]
