@@ -51,7 +51,7 @@ def test_only_json_lines_with_sections_hold_documents(file, tmp_path):
 def test_a_line_that_is_no_document_is_named(tmp_path, second):
     path = tmp_path / "d.jsonl"
     path.write_text("\n".join(json.dumps(d) for d in [DOCUMENTS[0], second]))
-    with pytest.raises(DataError, match="row 2: a document is an object whose sections"):
+    with pytest.raises(DataError, match="row 2, column 'sections': a list of lists of sentences is needed"):
         list(read_documents(path))
 
 

@@ -141,7 +141,7 @@ def test_a_list_of_columns_is_refused_with_the_form_that_is_taken(call, tmp_path
         (lambda model: samesense.match(TEXTS, TEXTS, model=model, search="any"), "search"),
         (lambda model: samesense.encode(model, TEXTS, chunk="median"), "chunk"),
         (lambda model: samesense.encode(model, TEXTS, precision="fp16"), "precision"),
-        (lambda model: samesense.load("default", backend="openvino"), "backend"),
+        (lambda model: samesense.load("default", backend="tensorrt"), "backend"),
         (lambda model: samesense.similarity(model, "a", "b", by="words"), "by"),
         (lambda model: samesense.explain(model, "a", "b", by="words"), "by"),
         (lambda model: samesense.mine_negatives([("a", "b")], model=model, sampling="any"), "sampling"),

@@ -95,7 +95,9 @@ def test_a_run_keeps_what_it_held_out_and_is_calibrated_on_it(tiny_trunk, senten
     drawn = [*np.random.default_rng(0).integers(40, size=(600, 2)).tolist(), *([index, index] for index in range(40))]
     rows = [{"text1": f"{sentences[a]}\t", "text2": sentences[b], "score": 5 * (a == b)} for a, b in drawn]
     train.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    trained = samesense.train(train, model=str(tiny_trunk), max_steps=1, folds="none", output=tmp_path / "run")
+    trained = samesense.train(
+        train, model=str(tiny_trunk), max_steps=1, folds="none", keep_start="never", output=tmp_path / "run"
+    )
     retained = samesense.read(trained.folder / "dev.jsonl")
     held = json.loads((trained.folder / "manifest.json").read_text())["data"]["dev"]
     assert (len(retained), retained.sha256) == (held["rows"], held["sha256"])

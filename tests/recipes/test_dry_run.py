@@ -75,10 +75,8 @@ def test_folds_count_as_so_many_runs(toy_pairs, tiny_trunk, tmp_path):
     planned = plan(toy_pairs / "train.tsv", folds="auto", settings=settings)
     steps = "steps: 10 of 16 examples each, of 160; 5 evaluations of each fold; 5 folds, then a run on all"
     assert steps in planned.dry_run(tmp_path / "run")
-    assert (
-        "selection: the folds choose how much of the training is kept; 5 folds, which share no sentence"
-        in planned.lines()
-    )
+    selection = "selection: the folds choose cosent or mse, and how much of the training is kept"
+    assert f"{selection}; 5 folds, which share no sentence" in planned.lines()
 
 
 def test_teachers_are_asked_about_a_part(tiny_trunk, sentences, tmp_path, monkeypatch):

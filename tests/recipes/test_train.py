@@ -16,7 +16,8 @@ def test_a_dev_set_is_held_out_given_or_left_out(toy_pairs):
     source = toy_pairs / "train.tsv"
     held_out = plan(source)
     assert (len(held_out.train), len(held_out.dev), held_out.held_out) == (144, 16, True)
-    assert "selection: Spearman on 16 pairs held out, none of their sentences is trained on" in held_out.lines()
+    selection = "selection: Spearman on 16 pairs held out, none of their sentences is trained on"
+    assert f"{selection}; at the end they are trained on too" in held_out.lines()
     assert plan(str(source)).train.sha256 == plan(read_pairs(source)).train.sha256 == held_out.train.sha256
     planned = plan([source], dev=read_pairs(toy_pairs / "dev.tsv"), test=toy_pairs / "test.tsv")
     assert (len(planned.train), len(planned.dev), len(planned.test)) == (160, 60, 60)
@@ -43,7 +44,7 @@ def test_no_sentence_of_the_pairs_held_out_is_trained_on(tmp_path):
     tied = plan([("one text", f"text {number}", number % 5) for number in range(60)])  # all pairs form one component
     assert len(tied.dev) == 6
     message = "6 pairs held out, 1 of their 7 sentences are also trained on, because the pairs share sentences"
-    assert f"selection: Spearman on {message}" in tied.lines()
+    assert f"selection: Spearman on {message}; at the end they are trained on too" in tied.lines()
     assert "  also in dev: 0 pairs, 1 of 55 sentences" in tied.lines()
 
 

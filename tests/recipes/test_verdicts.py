@@ -271,7 +271,7 @@ def test_a_run_that_was_stopped_in_its_folds_goes_on(tiny_trunk, tmp_path, monke
     monkeypatch.setattr(cross_validation, "FOLDS", 3)
     rows = some_rows(60, [0, 1, 2])
     trained = []
-    options = {"model": str(tiny_trunk), **QUICK}
+    options = {"model": str(tiny_trunk), "loss": "cosent", **QUICK}
     whole = samesense.train(rows, output=tmp_path / "whole", **options)
     write = cross_validation.write_json
 

@@ -250,7 +250,8 @@ def cross_validate(
     with progress_bar("cross-validation", "fold", dealt.trainings) as bar:
         for loss, train in trainings.items():
             folder = output / loss if len(trainings) > 1 else output
-            scored = _scored_folds(data, dealt, folder, train, bar)
+            by_loss = f" by {loss}" if len(trainings) > 1 else ""
+            scored = _scored_folds(data, dealt, folder, train, bar, by_loss)
             if scored is None:
                 return None
             alternatives[loss], protocol = scored
@@ -266,7 +267,7 @@ def cross_validate(
 
 
 def _scored_folds(
-    data: PairData, dealt: CrossValidation, output: Path, train: TrainFold, bar: Any
+    data: PairData, dealt: CrossValidation, output: Path, train: TrainFold, bar: Any, by_loss: str
 ) -> tuple[list[ScoredFold], str] | None:
     """Return the folds with their scores, and how these were made; ``None`` if a training was interrupted."""
     scored = []
@@ -276,7 +277,7 @@ def _scored_folds(
         folder = output / f"fold-{number:02}"
         path = folder / FOLD_FILE
         if not path.is_file():
-            logger.info(f"fold {number} of {len(dealt.folds)}: {len(teaching)} pairs train, {len(held)} test")
+            logger.info(f"fold {number} of {len(dealt.folds)}{by_loss}: {len(teaching)} pairs train, {len(held)} test")
             fold_scores = train(data.take(teaching), data.take(held), folder)
             if fold_scores is None:
                 return None
