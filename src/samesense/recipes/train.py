@@ -380,7 +380,7 @@ def _with_least_steps(settings: EncoderSettings, examples: Examples) -> EncoderS
     """Return settings of labelled pairs or anchors by which few of them are trained on for :data:`LEAST_STEPS`."""
     if not isinstance(settings, (CosentSettings, SupmpnSettings)) or isinstance(examples, Mixture):
         return settings
-    steps = settings.steps(settings.examples(examples))
+    steps = settings.steps(settings.examples(cast(Any, examples)))
     if steps >= LEAST_STEPS:
         return settings
     if is_main():
