@@ -2,6 +2,7 @@
 
 import json
 import math
+import pickle
 from types import SimpleNamespace
 
 import numpy as np
@@ -86,6 +87,18 @@ def test_a_ranking_that_is_not_learnt_is_said(corpus, settings, tmp_path):
     settings = settings.model_copy(update={"learning_rate": 1e-9, "tau2": 1e3, "max_steps": 4, "logging_steps": 2})
     METHODS["rankcse"].run(corpus, settings, tmp_path / "run")
     assert sum("the ranking of the teachers was not learnt: its term ended at 81.56" in line for line in lines) == 1
+
+
+def test_a_student_learns_from_batches_of_neighbours_and_keeps_no_vectors_in_its_checkpoints(
+    corpus, settings, toy_pairs, tmp_path
+):
+    dev = read_pairs(toy_pairs / "dev.tsv")
+    settings = settings.model_copy(update={"batches": "neighbours"})
+    trained = METHODS["rankcse"].run(corpus, settings, tmp_path / "run", dev=dev, test=dev)
+    before, after = (r.value for r in trained.results if r.metric == "spearman")
+    assert after > before + 0.3
+    sampler = pickle.loads(pickle.dumps(rankcse._BatchesOfNeighbours([object()], [1.0])))
+    assert (sampler.stores, sampler.shares) == ([], [1.0])
 
 
 def test_batches_hold_sentences_that_two_teachers_put_close_together(tiny, tiny_trunk, corpus, wise, tmp_path):

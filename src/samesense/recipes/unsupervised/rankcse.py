@@ -77,19 +77,33 @@ def with_teachers(
         while teachers:  # each is let go of before the next one works
             stores.append(teacher_store(teachers.pop(0), train, cache, dtype=settings.teacher_dtype))
 
-    def neighbour_batches(*args: Any, **keywords: Any) -> NeighbourBatches:
-        return NeighbourBatches(*args, **keywords, vectors=joined_vectors(stores, weights(settings)))
-
     terms_of_loss = LossTerms()
     return TrainingInputs(
         dataset=as_dataset(columns(train, settings)),
         loss=lambda: terms_of_loss.follow(loss(stores)),
         summary=[train.summary, summary],
         # Drawn when the training begins, after the teachers have encoded.
-        batches=neighbour_batches if settings.batches == "neighbours" else "random",
+        batches=_BatchesOfNeighbours(stores, weights(settings)) if settings.batches == "neighbours" else "random",
         callbacks=[*geometry_callbacks(settings, job.dev), terms_of_loss],
         before_training=encode_by_teachers if teachers else None,
     )
+
+
+class _BatchesOfNeighbours:
+    """Makes the batch sampler from what the teachers have encoded by then.
+
+    The trainer stores its arguments with each checkpoint: this is pickled without the vectors.
+    """
+
+    def __init__(self, stores: Sequence[TeacherStore], shares: Sequence[float]) -> None:
+        self.stores = stores
+        self.shares = shares
+
+    def __call__(self, *args: Any, **keywords: Any) -> NeighbourBatches:
+        return NeighbourBatches(*args, **keywords, vectors=joined_vectors(self.stores, self.shares))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"stores": [], "shares": self.shares}
 
 
 def joined_vectors(stores: Sequence[TeacherStore], shares: Sequence[float]) -> npt.NDArray[np.float32]:
