@@ -174,6 +174,10 @@ def test_groups_by_value_where_there_are_few():
     assert [(name, rows.tolist()) for name, rows in rating_groups(labels)] == [("no", [1, 3, 4]), ("yes", [0, 2])]
 
 
+def test_a_label_that_no_pair_has_is_no_group():
+    assert [name for name, _ in rating_groups(np.array([1.0, 1]))] == ["yes"]
+
+
 def test_groups_by_fifths_of_the_scale():
     labels = np.array([0, 0.2, 0.99, 1, 1.5, 2.2, 3.7, 4, 5, 4.99, 1])
     assert [(name, rows.tolist()) for name, rows in rating_groups(labels)] == [

@@ -241,6 +241,12 @@ PRETRAIN = "pretrain"
 FOLDS = "folds"
 """The method of any cross-validation in its manifest."""
 
+CHOSEN_LOSS = "chosen_loss"
+"""Key of a manifest: the loss that the folds of a run chose, or its own where they had no choice."""
+
+CHOSEN_SHARE = "weight_share"
+"""Key of a manifest: how far the weights go from the start to the end, as the folds of a run chose."""
+
 SECTIONS = "card"
 """Key in what a method adds: text for the card, by heading."""
 
@@ -248,8 +254,8 @@ SECTIONS = "card"
 def card_of(output: Path, record: Mapping[str, Any]) -> Card:
     """Return the facts of a trained model's card, from the manifest and the results of its run."""
     settings = dict(record["settings"])
-    if record.get("chosen_loss"):
-        settings["loss"] = record["chosen_loss"]
+    if record.get(CHOSEN_LOSS):
+        settings["loss"] = record[CHOSEN_LOSS]
     data = record["data"]
     # only of encoders: the language of a pretraining is how its documents are split
     rights = {}

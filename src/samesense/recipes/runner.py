@@ -41,7 +41,7 @@ from samesense.recipes.held_out.sets import ComparedSet, Sets
 from samesense.recipes.job import Job, TrainingInputs
 from samesense.recipes.matryoshka import described, evaluate_widths
 from samesense.recipes.model_adapters import Adapter, adapter_of, start_settings
-from samesense.recipes.outcome.conclude import LOSS, SHARE, check_outcome, conclude, some_texts
+from samesense.recipes.outcome.conclude import check_outcome, conclude, some_texts
 from samesense.recipes.outcome.learning_curve import Train, settings_of_part
 from samesense.recipes.outcome.measure import Measured, UnbiasedScores, measure, rows_of
 from samesense.recipes.outcome.merge import merge
@@ -124,7 +124,7 @@ def run(
                 run_folder.end(output, record, stopped, {})
                 return TrainingRun(output, stopped, Results(), laps.seconds)
             job, inputs = _as_folds_chose(job, model, inputs, out_of_fold, prepare)
-            record |= dict(zip((LOSS, SHARE), out_of_fold.choice, strict=True))
+            record |= dict(zip((run_folder.CHOSEN_LOSS, run_folder.CHOSEN_SHARE), out_of_fold.choice, strict=True))
         trained = run_folder.finished_training(output, before)
         if trained is None:
             trained, record = _trained(job, adapter, model, inputs, choice, sets, record, laps, resume=resume)
@@ -292,7 +292,7 @@ def _trained(
         inputs.before_training()
         laps.count("teachers")
     record |= {"start": standardize_start(job, model, inputs, choice)}
-    share = record.get(SHARE, 1.0)
+    share = record.get(run_folder.CHOSEN_SHARE, 1.0)
     # A copy, as training changes the weights in place.
     start = copy_weights(model) if job.settings.merge or share < 1 else {}
     if not share:

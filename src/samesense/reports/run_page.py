@@ -143,10 +143,8 @@ def _opening(page: RunPage) -> Html:
 
 def _answer(finding: Finding) -> str:
     """Return the result in one sentence: what training did, both figures, the difference and the examples."""
-    measure = finding.measure
-    figures = f"{measure.label} {measure.text(finding.start)} to {measure.text(finding.end)}"
     difference = f"{finding.lead} (95 % interval {finding.interval})"
-    return f"{ANSWERS[finding.word]} on {finding.dataset}: {figures}, {difference}, {finding.examples()}"
+    return f"{ANSWERS[finding.word]} on {finding.dataset}: {finding.figures}, {difference}, {finding.examples()}"
 
 
 def _sentence(line: str, class_: str = "lead") -> Html:

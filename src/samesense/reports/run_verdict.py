@@ -86,6 +86,11 @@ class Finding:
         """The 95 % interval of the difference as text."""
         return " to ".join(self.measure.text(end, sign="+") for end in (self.low, self.high))
 
+    @property
+    def figures(self) -> str:
+        """Both figures, after the name of the measure."""
+        return f"{self.measure.label} {self.measure.text(self.start)} to {self.measure.text(self.end)}"
+
     def claim(self) -> str:
         """Return the finding without figures."""
         return f"{CLAIMS[self.word]} {self.against} on {self.dataset}"
@@ -107,9 +112,7 @@ class Finding:
 
     def line(self) -> str:
         """Return the finding in one line: both figures, the difference, its interval and the examples."""
-        measure = self.measure
-        figures = f"{measure.label} {measure.text(self.start)} to {measure.text(self.end)}"
-        return f"{self.claim()}: {self.lead} (95 % interval {self.interval}), {figures}, {self.examples()}"
+        return f"{self.claim()}: {self.lead} (95 % interval {self.interval}), {self.figures}, {self.examples()}"
 
 
 def compare(

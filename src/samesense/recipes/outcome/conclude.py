@@ -23,7 +23,7 @@ from samesense.recipes.outcome.advice import OUT_OF_FOLD_PAIRS, Observations, ad
 from samesense.recipes.outcome.learning_curve import Train, check_learning_curve, measure_curve
 from samesense.recipes.outcome.measure import CONE, Measured, compared
 from samesense.recipes.outcome.merge import check_merge
-from samesense.recipes.run_folder import REPORT
+from samesense.recipes.run_folder import CHOSEN_SHARE, REPORT
 from samesense.reports.figures.curves import Curve
 from samesense.reports.run_page import RunPage, cases_of, run_page
 from samesense.reports.run_verdict import Verdict, merged_from
@@ -33,12 +33,6 @@ from samesense.types import Evidence
 
 logger = logging.getLogger(__name__)
 
-
-LOSS = "chosen_loss"
-"""Key of a manifest: the loss that the folds of a run chose, or its own where they had no choice."""
-
-SHARE = "weight_share"
-"""Key of a manifest: how far the weights go from the start to the end, as the folds of a run chose."""
 
 MOST_WORDS = 80
 """Most words of a pair that occlusion leaves out, one by one; each costs a score of the model."""
@@ -86,7 +80,7 @@ def conclude(
         selecting = OUT_OF_FOLD_PAIRS
     observations = Observations(job.settings, job.data, trained.steps, run.curve, cones, selecting)
     verdict = replace(verdict, advice=advice(verdict, observations))
-    reason = reason_to_keep(job, verdict, cones and cones[0], trained, record.get(SHARE, 1.0))
+    reason = reason_to_keep(job, verdict, cones and cones[0], trained, record.get(CHOSEN_SHARE, 1.0))
     if reason:
         verdict = replace(verdict, kept=f"{reason}; `keep_start` never gives the trained one")
     first = sets.verdict

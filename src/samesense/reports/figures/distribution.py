@@ -39,8 +39,9 @@ Groups = list[tuple[str, npt.NDArray[np.intp]]]
 def label_texts(labels: Scores) -> dict[float, str]:
     """Return each distinct label ``(n,)`` as text: ``no`` and ``yes`` where 0 and 1 are all there are."""
     distinct = np.unique(labels).tolist()
-    if set(distinct) <= {0, 1}:
-        return {0.0: "no", 1.0: "yes"}
+    yes_no = {0.0: "no", 1.0: "yes"}
+    if set(distinct) <= set(yes_no):
+        return {value: yes_no[value] for value in distinct}
     return {value: number_text(value) for value in distinct}
 
 
