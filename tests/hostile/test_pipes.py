@@ -49,6 +49,7 @@ def test_a_pipe_is_read_as_a_file_is(here, capsys, name):
     expected = run_command(capsys, "dedup", f"file-{name}", *DEDUP)
     writer = fed(here / name, text)
     assert run_command(capsys, "dedup", name, *DEDUP)[:2] == expected[:2]
+    writer.join(20)  # its end comes after the last byte
     assert expected[0] == 0 and not writer.is_alive()
 
 

@@ -87,6 +87,34 @@ def test_deterministic_bits_are_those_of_the_text_alone(folder, sentences, name)
     np.testing.assert_array_equal(open_graph(folder, name, deterministic=True, threads=1).encode(texts), rows)
 
 
+def test_a_signal_arrives_once_encoders_are_gone(folder):
+    """OpenVINO sets a stack for signals where the processor has AMX; the next signal used one that was freed."""
+    code = (
+        "import gc, signal, samesense\n"
+        f"first, second = (samesense.load({str(folder)!r}, backend='openvino') for _ in range(2))\n"
+        "del first; gc.collect(); del second; gc.collect()\n"
+        "signal.signal(signal.SIGINT, lambda *_: print('handled'))\n"
+        "signal.raise_signal(signal.SIGINT)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "handled\n"), done.stderr
+
+
+def test_a_signal_arrives_after_an_export(tiny_trunk, toy_pairs, sentences, tmp_path):
+    code = (
+        "import signal, sys\n"
+        "from samesense.data import read_pairs\n"
+        "from samesense.inference.onnx.export import export\n"
+        "trunk, pairs, output = sys.argv[1:]\n"
+        "export(trunk, output, openvino_int8=True, pairs=read_pairs(pairs))\n"
+        "signal.signal(signal.SIGINT, lambda *_: print('handled'))\n"
+        "signal.raise_signal(signal.SIGINT)\n"
+    )
+    arguments = [str(tiny_trunk), str(toy_pairs / "dev.tsv"), str(tmp_path / "model")]
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True)
+    assert done.returncode == 0 and "handled" in done.stdout, done.stderr
+
+
 def test_a_pickled_encoder_opens_its_folder_again(folder, sentences):
     encoder = open_graph(folder, "openvino-int8")
     again = pickle.loads(pickle.dumps(encoder))

@@ -28,6 +28,7 @@ from samesense.errors import MissingExtraError, ModelError
 from samesense.failures import first_line, imported
 from samesense.inference.onnx.format import TOKEN_OUTPUT, VECTOR_OUTPUT
 from samesense.inference.onnx.graph_encoder import INPUTS
+from samesense.inference.onnx.openvino_encoder import openvino_core
 
 EXAMPLE = ("Two short example sentences.", "The second of them is a little longer than the first.")
 """Example input for tracing; batch size and length are dynamic."""
@@ -148,7 +149,7 @@ def write_openvino_int8(graph: Path, path: Path, batches: Sequence[Mapping[str, 
         advanced = nncf.AdvancedQuantizationParameters(overflow_fix=nncf.OverflowFix.ENABLE)
         try:
             quantized = nncf.quantize(
-                openvino.Core().read_model(graph),
+                openvino_core().read_model(graph),
                 nncf.Dataset([dict(batch) for batch in batches]),
                 model_type=nncf.ModelType.TRANSFORMER,
                 subset_size=len(batches),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -38,6 +40,21 @@ class OpenvinoEncoder(GraphEncoder):
         return rows
 
 
+def openvino_core() -> Any:
+    """Return the one ``openvino.Core`` of this process.
+
+    Where a processor has AMX, each Core sets a stack for signals as it loads its CPU plugin, and restores the previous
+    one as it ends. Of two that end in the order in which they began, the second restores freed memory. The next signal,
+    such as Ctrl-C, then ends the process by a segmentation fault. This Core never ends.
+    """
+    return _core(imported("openvino", "openvino"))
+
+
+@cache
+def _core(openvino: ModuleType) -> Any:
+    return openvino.Core()
+
+
 def _width(output: Any) -> int | None:
     """Return the last dimension of an output; ``None`` if it is not fixed."""
     last = output.partial_shape[-1]
@@ -48,7 +65,7 @@ def _width(output: Any) -> int | None:
 
 def _compiled(graph: Path, threads: int, deterministic: bool) -> Any:
     """Return a compiled graph: one batch at a time on all threads, or if deterministic, each text on one thread."""
-    openvino = imported("openvino", "openvino")
+    core = openvino_core()
     settings = {
         "INFERENCE_NUM_THREADS": threads,
         "NUM_STREAMS": threads if deterministic else 1,
@@ -59,7 +76,6 @@ def _compiled(graph: Path, threads: int, deterministic: bool) -> Any:
         "ENABLE_CPU_PINNING": False,
     }
     try:
-        core = openvino.Core()
         return core.compile_model(core.read_model(graph), "CPU", settings)
     except Exception as error:  # openvino raises RuntimeError and others
         raise ModelError(f"Cannot open the graph {graph}: {first_line(error)}. Export the model again.") from error
