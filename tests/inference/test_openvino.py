@@ -88,7 +88,7 @@ def test_deterministic_bits_are_those_of_the_text_alone(folder, sentences, name)
 
 
 def test_a_signal_arrives_once_encoders_are_gone(folder):
-    """OpenVINO sets a stack for signals where the processor has AMX; the next signal used one that was freed."""
+    """Two OpenVINO cores that ended in turn left a freed stack for the next signal."""
     code = (
         "import gc, signal, samesense\n"
         f"first, second = (samesense.load({str(folder)!r}, backend='openvino') for _ in range(2))\n"

@@ -43,7 +43,7 @@ class OpenvinoEncoder(GraphEncoder):
 def openvino_core() -> Any:
     """Return the one ``openvino.Core`` of this process.
 
-    Where a processor has AMX, each Core sets a stack for signals as it loads its CPU plugin, and restores the previous
+    On Linux, each Core sets a stack for signals as it loads its CPU plugin (for AMX), and restores the previous
     one as it ends. Of two that end in the order in which they began, the second restores freed memory. The next signal,
     such as Ctrl-C, then ends the process by a segmentation fault. This Core never ends.
     """
