@@ -19,12 +19,13 @@ TIE = 4e-7
 In float32 it was 2.0e-7 over 50 queries and 400 texts in batches of 1 to 200 (all-MiniLM-L6-v2, multilingual-e5-small).
 """
 
-NOISE = {"bfloat16": 4e-3, "onnx-int8": 2e-2, "openvino": 8e-7, "openvino-int8": 8e-3, "float16": 1e-4}
+NOISE = {"bfloat16": 4e-3, "onnx-int8": 6e-2, "openvino": 8e-7, "openvino-int8": 8e-3, "float16": 7e-4}
 """How far a cosine may vary with the other texts of a batch, by arithmetic; in float32 it is below TIE.
 
 bfloat16: four times the measured 1.1e-3 (all-MiniLM-L6-v2). OpenVINO: twice the measured 3.6e-7, and with the fixed
 scales of openvino-int8 twice 3.7e-3, over 350 texts alone and in batches (all-MiniLM-L6-v2). onnx-int8, whose scale
-depends on all texts of a batch, and vectors stored in float16 were not measured: these are upper estimates.
+depends on all texts of a batch: the measured 5.7e-2, over 200 texts. Vectors stored in float16: twice the 3.3e-4 of
+1,000 random vectors of 64 dimensions, whose cosines all have a common part; longer vectors vary less.
 """
 
 
