@@ -21,6 +21,13 @@ FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 ROLE = re.compile(r":\w+:<code>~?([\w.]+)</code>")
 ROW = re.compile(r"^\| ([^|]+) \| (\[.+) \|$", re.MULTILINE)
 OUTSIDE = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "LICENSE")
+TABLE = re.compile(r"<table>.*?</table>", re.DOTALL)
+CELL = re.compile(r"<td([^>]*)>(.*?)</td>", re.DOTALL)
+TAG = re.compile(r"<[^>]*>")
+IMAGE = re.compile(r'<img [^>]*src="([^"]*)"[^>]*>')
+SENTENCE = 30
+"""Characters from which on a cell of a table is read as a sentence."""
+
 ABOUT = "about.md"
 """README.md on the site, where that name would be another index."""
 
@@ -61,8 +68,13 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 def on_page_content(html: str, **_: Any) -> str:
-    """Return HTML in which roles of docstrings, such as ``:func:``, are the bare name."""
-    return ROLE.sub(lambda match: f"<code>{match[1].rpartition('.')[2]}</code>", html)
+    """Return HTML whose tables fit a phone and whose images lead to themselves.
+
+    Roles of docstrings, such as ``:func:``, become the bare name.
+    """
+    html = ROLE.sub(lambda match: f"<code>{match[1].rpartition('.')[2]}</code>", html)
+    html = TABLE.sub(lambda match: _turned(match[0]), html)
+    return IMAGE.sub(r'<a class="picture" href="\1">\g<0></a>', html)
 
 
 def on_post_build(config: Any, **_: Any) -> None:
@@ -84,6 +96,28 @@ def llms(description: str, nav: list[dict[str, Any]]) -> str:
                 address = uri.removesuffix(".md").removesuffix("README").removesuffix("index") or "./"
                 lines.append(f"- [{title}]({address})" + (f": {'; '.join(uses[uri])}" if uses[uri] else ""))
     return "\n".join(lines) + "\n"
+
+
+def _turned(table: str) -> str:
+    """Return a table of sentences with its heads at its cells, so that site.css can show each row as a list on a phone.
+
+    Tables of figures, and those of two columns, stay as they are.
+    """
+    heads = [TAG.sub("", head).strip() for head in re.findall(r"<th\b[^>]*>(.*?)</th>", table, re.DOTALL)]
+    rows = [CELL.findall(row) for row in re.findall(r"<tr>(.*?)</tr>", table, re.DOTALL)]
+    sentences = any(len(TAG.sub("", cell)) > SENTENCE for row in rows for _, cell in row[1:])
+    if len(heads) < 3 or not sentences:
+        return table
+    column = -1
+
+    def marked(match: re.Match[str]) -> str:
+        nonlocal column
+        column = (column + 1) % len(heads)
+        name = heads[column].replace('"', "&quot;")
+        head = f' data-head="{name}"' if column and name else ""
+        return f"<td{match[1]}{head}>{match[2]}</td>"
+
+    return CELL.sub(marked, table).replace("<table>", "<table data-turned>", 1)
 
 
 def _pages(entries: list[Any]) -> Iterator[tuple[str, str]]:

@@ -151,10 +151,18 @@ def test_every_command_and_method_has_a_section_with_its_flags():  # scripts/che
     expected += [f"samesense train --method {name}" for name in METHODS]
     assert {*expected} <= {*titles}
     assert len(titles) == len({*titles})
-    for title, flag in (("dedup", "--keep CHOICE"), ("index query", "--top INT"), ("train", "--dev STR")):
-        assert f"* `{flag}`: " in section("cli.md", f"samesense {title}")
-    supmpn = page.partition("\n### samesense train --method supmpn\n")[2].partition("\n### ")[0]
-    assert "* `--guide STR`: " in supmpn
+    sections = dict(re.findall(r"^##+ (samesense [^\n]+)\n(.*?)(?=^##|\Z)", page, re.MULTILINE | re.DOTALL))
+    for title, row in (
+        ("dedup", "| `--keep` | `first`, "),
+        ("index query", "| `--top` | integer | 10 | "),
+        ("train", "| `--dev` | text | auto | "),
+        ("train", "| `--output`, `-o` | path | required | "),
+        ("train --method supmpn", "| `--guide` | text |  | "),
+        ("train --method supmpn", "| `--positives` | integer | 5 | "),
+    ):
+        assert f"\n{row}" in sections[f"samesense {title}"], title
+    assert "`--delimiter`" in section("cli.md", "Flags of files")
+    assert "`--seed`" not in sections["samesense train --method supmpn"]  # it is in the settings of every method
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=named)
