@@ -67,12 +67,12 @@ def test_compare_heatmap_and_search_by_keyboard_in_a_real_browser():
         page.run("document.querySelector('#many').focus(); document.querySelector('#many').select()")
         page.type("one\n<b>two</b>\nthree")
         page.press("Enter", 13, modifiers=2)
-        page.wait("document.querySelectorAll('#heatmap td').length == 9")
-        cells = page.run("[...document.querySelectorAll('#heatmap td')].map((cell) => Number(cell.textContent))")
+        page.wait("document.querySelectorAll('#heatmap tbody td').length == 9")
+        cells = page.run("[...document.querySelectorAll('#heatmap tbody td')].map((cell) => Number(cell.textContent))")
         rows = [vector(text).astype(float) for text in ("one", "<b>two</b>", "three")]
         assert cells == pytest.approx([float(a @ b) for a in rows for b in rows], abs=6e-3)
         assert page.run("document.querySelectorAll('#heatmap tbody th')[1].textContent") == "2  <b>two</b>"
-        colour = "getComputedStyle(document.querySelectorAll('#heatmap td')[{}]).backgroundColor"
+        colour = "getComputedStyle(document.querySelectorAll('#heatmap tbody td')[{}]).backgroundColor"
         assert page.run(colour.format(0)) != page.run(colour.format(1)), "the policy lets cells be coloured"
 
         page.run("document.querySelector('#query').focus()")
@@ -98,8 +98,8 @@ def test_a_calibrated_model_shows_what_its_cosine_means():
     ("served_with", "expected"),
     [
         ({"calibration": calibrated(thresholds={"accuracy": -1.0})},
-         "the same (the same from -1.000 on; 90 % of the pairs called the same are)"),
-        ({"threshold": 0.999}, "not the same (the same from 0.999 on)"),
+         "the same: from -1.000 on, 90 % of such pairs are right"),
+        ({"threshold": 0.999}, "not the same: below 0.999"),
     ],
 )  # fmt: skip
 def test_the_page_says_whether_two_sentences_are_the_same_and_how_sure_that_is(served_with, expected):
@@ -107,6 +107,36 @@ def test_the_page_says_whether_two_sentences_are_the_same_and_how_sure_that_is(s
         page.open(f"http://127.0.0.1:{server.port}/", READY)
         page.run("document.querySelector('#compare').requestSubmit()")
         assert page.wait("document.querySelector('#compare .answer div:last-child')?.textContent") == expected
+
+
+@needs_chromium
+def test_the_bar_of_a_cosine_begins_at_its_zero_and_a_cross_encoder_has_none():
+    cosine = float(vector("A man is eating.").astype(float) @ vector("Someone has a meal."))
+    assert cosine < 0
+    cross = served(name="cross", score=lambda pairs: np.full(len(pairs), 3.2))
+    with running(served(), cross) as server, browser() as page:
+        page.open(f"http://127.0.0.1:{server.port}/", "document.querySelectorAll('#models input').length == 2")
+        page.run("document.querySelector('#compare').requestSubmit()")
+        page.wait("document.querySelectorAll('#compare .big').length == 2")
+        assert page.run("document.querySelector('#compare .ends').innerText.split(/\\s+/)") == ["-1", "0", "1"]
+        style = "getComputedStyle(document.querySelector('#compare .bar')).getPropertyValue('--{}')"
+        start, end = (float(page.run(style.format(name)).strip("%")) for name in ("start", "end"))
+        assert (start, end) == pytest.approx((50 + 50 * cosine, 50), abs=0.05)
+        assert page.run("document.querySelectorAll('#compare .bar').length") == 1
+
+
+@needs_chromium
+def test_the_heatmap_fits_on_a_phone():
+    with running() as server, browser() as page:
+        page.send("Emulation.setDeviceMetricsOverride", width=390, height=900, deviceScaleFactor=1, mobile=True)
+        page.open(f"http://127.0.0.1:{server.port}/", READY)
+        page.run("document.querySelector('#heatmap').requestSubmit()")
+        page.wait("document.querySelectorAll('#heatmap tbody td').length >= 25")
+        assert page.run("document.documentElement.scrollWidth") == 390
+        assert (
+            page.run("(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)(document.querySelector('.wide'))")
+            == 0
+        )
 
 
 @needs_chromium
