@@ -6,12 +6,16 @@ import pytest
 import torch
 from transformers import AutoTokenizer, BertConfig, BertForMaskedLM
 
+import samesense
 from samesense.data import read_pairs
 from samesense.data.sentences import read_unlabelled
 from samesense.encoder.assembly.build import build
+from samesense.encoder.assembly.merge import copy_weights
 from samesense.encoder.encode import encode
 from samesense.errors import ConfigError, DataError
 from samesense.recipes.methods import METHODS
+from samesense.recipes.outcome import conclude
+from samesense.recipes.runner import KEEPS_START
 from samesense.recipes.unsupervised import simcse
 from samesense.recipes.unsupervised.settings import SimcseSettings
 from tests.messages import listen
@@ -140,3 +144,22 @@ def test_without_dropout_it_says_what_to_do(corpus, settings, tiny_trunk, tmp_pa
     with pytest.raises(ConfigError, match=r"this model has none.*Set dropout, or start from a model with dropout"):
         METHODS["simcse"].run(corpus, dry, tmp_path / "run")
     assert METHODS["simcse"].run(corpus, dry.model_copy(update={"dropout": 0.1}), tmp_path / "run").output.steps == 2
+
+
+@pytest.mark.parametrize(
+    ("narrow", "keep_start", "steps"), [(2.0, "unless-better", 0), (-2.0, "unless-better", 2), (2.0, "never", 2)]
+)
+def test_nothing_is_trained_where_nothing_could_show_its_help(
+    tiny_trunk, sentences, tmp_path, monkeypatch, narrow, keep_start, steps
+):
+    """All models are tuned below a mean cosine of 2, and none below -2."""
+    monkeypatch.setattr(conclude, "NARROW", narrow)
+    messages = listen()
+    (tmp_path / "texts.txt").write_text("\n".join(sentences))
+    run = samesense.train(
+        tmp_path / "texts.txt", model=str(tiny_trunk), output=tmp_path / "run", max_steps=2, keep_start=keep_start
+    )
+    assert run.output.steps == steps and (KEEPS_START in messages) == (not steps)
+    start, end = (copy_weights(build(path, device="cpu")) for path in (str(tiny_trunk), str(run.folder)))
+    assert all(torch.equal(start[name], end[name]) for name in start) == (not steps)
+    assert bool(run.verdict.kept) == (not steps)

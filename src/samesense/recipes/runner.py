@@ -41,7 +41,7 @@ from samesense.recipes.held_out.sets import ComparedSet, Sets
 from samesense.recipes.job import Job, TrainingInputs
 from samesense.recipes.matryoshka import described, evaluate_widths
 from samesense.recipes.model_adapters import Adapter, adapter_of, start_settings
-from samesense.recipes.outcome.conclude import check_outcome, conclude, some_texts
+from samesense.recipes.outcome.conclude import check_outcome, conclude, keeps_start_in_any_case, some_texts
 from samesense.recipes.outcome.learning_curve import Train, settings_of_part
 from samesense.recipes.outcome.measure import Measured, UnbiasedScores, measure, rows_of
 from samesense.recipes.outcome.merge import merge
@@ -67,6 +67,13 @@ if TYPE_CHECKING:
     from datasets import Dataset
 
 logger = logging.getLogger(__name__)
+
+FOLDS_CHOSE_START = "the folds chose the start: nothing is trained on all pairs"
+KEEPS_START = (
+    "nothing is trained: no labelled pairs and no held-out documents could show whether training helps, and the start "
+    "is tuned for sentences already. Give `test` FILE, or set `keep_start` never"
+)
+"""Why a run trains nothing."""
 
 WARN_UNKNOWN = 0.02
 """Share of tokens that a tokenizer does not know from which on a run warns."""
@@ -127,7 +134,17 @@ def run(
             record |= dict(zip((run_folder.CHOSEN_LOSS, run_folder.CHOSEN_SHARE), out_of_fold.choice, strict=True))
         trained = run_folder.finished_training(output, before)
         if trained is None:
-            trained, record = _trained(job, adapter, model, inputs, choice, sets, record, laps, resume=resume)
+            trained, record = _trained(
+                job,
+                model,
+                inputs,
+                choice,
+                sets,
+                record,
+                laps,
+                _reason_for_no_training(job, sets, start, record),
+                resume=resume,
+            )
         # Processes other than the first have no part in what follows.
         if trained.interrupted or not is_main():
             if is_main():
@@ -275,19 +292,52 @@ def _prepared(
     return inputs
 
 
+def _reason_for_no_training(job: Job[Any, Any], sets: Sets, start: Measured | None, record: Mapping[str, Any]) -> str:
+    """Return why nothing is trained; empty where something is."""
+    if not record.get(run_folder.CHOSEN_SHARE, 1.0):
+        return FOLDS_CHOSE_START
+    # Only the first process measures the start, and all must train alike.
+    if world_size() == 1 and keeps_start_in_any_case(job, sets, start):
+        return KEEPS_START
+    return ""
+
+
+def _untrained(
+    job: Job[Any, Any],
+    model: Any,
+    inputs: TrainingInputs,
+    choice: PrecisionChoice,
+    record: dict[str, Any],
+    reason: str,
+) -> tuple[TrainOutput, dict[str, Any]]:
+    """Put the start into the folder of the model; returns what the manifest says of it too."""
+    record |= {"start": standardize_start(job, model, inputs, choice)}
+    if is_main():
+        logger.info(reason)
+    untrained = TrainOutput(steps=0, seconds=0.0, precision=choice.precision, interrupted=False)
+    run_folder.save_model(job.output, record, untrained, partial(save, model))
+    return untrained, record
+
+
 def _trained(
     job: Job[Any, Any],
-    adapter: Adapter,
     model: Any,
     inputs: TrainingInputs,
     choice: PrecisionChoice,
     sets: Sets,
     record: dict[str, Any],
     laps: Laps,
+    reason_for_none: str,
     *,
     resume: bool,
 ) -> tuple[TrainOutput, dict[str, Any]]:
-    """Train, or go on with it, and put the model into its folder; returns what the manifest says of it too."""
+    """Train, or go on with it, and put the model into its folder; returns what the manifest says of it too.
+
+    With a reason for no training, the folder gets the start.
+    """
+    if reason_for_none:
+        return _untrained(job, model, inputs, choice, record, reason_for_none)
+    adapter = adapter_of(job.settings)
     if inputs.before_training is not None:
         inputs.before_training()
         laps.count("teachers")
@@ -295,11 +345,6 @@ def _trained(
     share = record.get(run_folder.CHOSEN_SHARE, 1.0)
     # A copy, as training changes the weights in place.
     start = copy_weights(model) if job.settings.merge or share < 1 else {}
-    if not share:
-        logger.info("the folds chose the start: nothing is trained on all pairs")
-        untrained = TrainOutput(steps=0, seconds=0.0, precision=choice.precision, interrupted=False)
-        run_folder.save_model(job.output, record, untrained, partial(save, model))
-        return untrained, record
     selection_score = None
     if sets.selecting is not None:
         selection_score = dev_score(adapter, sets.selecting, choice.precision)

@@ -149,6 +149,13 @@ def reason_to_keep(
     return f"model/ is the start, {job.settings.model}, as {outcome}"
 
 
+def keeps_start_in_any_case(job: Job[Any, Any], sets: Sets, start: Measured | None) -> bool:
+    """Return whether :func:`reason_to_keep` will keep the start, as nothing can show whether training helps."""
+    if getattr(job.settings, "keep_start", "never") != "unless-better" or sets.verdict is not None or start is None:
+        return False
+    return job.concludes and start.cosines is not None and float(start.cosines.mean()) < NARROW
+
+
 def _reason_if_not_higher(job: Job[Any, Any], verdict: Verdict, trained: TrainOutput | None) -> str:
     """Return why the start is kept where the trained model's figure is no higher; empty where it is higher."""
     task = verdict.task
