@@ -136,11 +136,16 @@ def _heading(page: Path) -> str:
 
 
 def _notebook(path: Path) -> str:
-    """Return the cells of a notebook as a page, with a link to the file."""
+    """Return the cells of a notebook and their outputs as a page, with a link to the file."""
     cells = []
     for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
         text = "".join(cell["source"])
-        cells.append(text if cell["cell_type"] == "markdown" else f"```python\n{text}\n```")
+        if cell["cell_type"] == "markdown":
+            cells.append(text)
+            continue
+        cells.append(f"```python\n{text}\n```")
+        outputs = ["".join(output.get("text") or output["data"]["text/plain"]) for output in cell["outputs"]]
+        cells += [f"```text\n{output.rstrip()}\n```" for output in outputs]
     title, _, remainder = cells[0].partition("\n")
     return "\n\n".join([title, f'<a href="../{path.name}" download>Download the notebook</a>', remainder, *cells[1:]])
 
