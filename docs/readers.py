@@ -21,13 +21,13 @@ def readers() -> str:
     groups = results[WHOLE]["groups"]
     tried = "; ".join(f"{group} ({', '.join(sorted(kinds))})" for group, kinds in sorted(groups.items()))
     models = f"The {sum(map(len, groups.values()))} models: {tried}."
-    return f"{models}\n\n{_table(['reader', 'tried with', 'opens', 'with', 'does not open'], rows)}\n"
+    return f"{models}\n\n{_table(['reader', 'versions tried', 'models opened', 'what it needs', 'models not opened'], rows)}\n"
 
 
 def clients() -> str:
     """Return Markdown: the table of clients of the server."""
     rows = [_client(name, result) for name, result in _results().items() if name.startswith(CLIENT)]
-    return f"{_table(['client', 'tried with', 'gets', 'with'], rows)}\n"
+    return f"{_table(['client', 'versions tried', 'what was compared', 'what it needs'], rows)}\n"
 
 
 def _results() -> dict[str, Any]:
