@@ -21,7 +21,8 @@ def readers() -> str:
     groups = results[WHOLE]["groups"]
     tried = "; ".join(f"{group} ({', '.join(sorted(kinds))})" for group, kinds in sorted(groups.items()))
     models = f"The {sum(map(len, groups.values()))} models: {tried}."
-    return f"{models}\n\n{_table(['reader', 'versions tried', 'models opened', 'what it needs', 'models not opened'], rows)}\n"
+    header = ["reader", "versions tried", "models opened", "what it needs", "models not opened"]
+    return f"{models}\n\n{_table(header, rows)}\n"
 
 
 def clients() -> str:
