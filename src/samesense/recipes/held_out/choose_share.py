@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from samesense.errors import DataError
 from samesense.metrics import spearman
+from samesense.metrics.correlation import average_ranks
 from samesense.types import Floats, Scores
 
 Rows = npt.NDArray[np.intp]
@@ -77,14 +78,27 @@ def choose_share(folds: Sequence[ScoredFold], shares: Floats) -> float:
 
 
 def choose_scores(alternatives: Alternatives) -> Scores:
-    """Return the score of every pair by the loss and at the share that the other folds chose ``(pairs,)``."""
-    first = next(iter(alternatives.values()))
-    chosen = np.full(sum(len(fold.rows) for fold in first), np.nan)
-    for number, fold in enumerate(first):
-        complement = {loss: [*folds[:number], *folds[number + 1 :]] for loss, folds in alternatives.items()}
+    """Return the score of every pair by the loss and at the share that the other folds chose ``(pairs,)``.
+
+    Scores of several losses or shares have no common scale, and Spearman over all folds compares pairs of different
+    folds. So each fold is put on the scale of what all folds together choose, which keeps its order.
+    """
+    folds = next(iter(alternatives.values()))
+    common_loss, common_share = choose_loss(alternatives, folds[0].shares)
+    chosen = np.full(sum(len(fold.rows) for fold in folds), np.nan)
+    for number, fold in enumerate(folds):
+        complement = {loss: [*group[:number], *group[number + 1 :]] for loss, group in alternatives.items()}
         loss, share = choose_loss(complement, fold.shares)
-        chosen[fold.rows] = alternatives[loss][number].at_share(share)
+        scores = alternatives[loss][number].at_share(share)
+        common = alternatives[common_loss][number].at_share(common_share)
+        chosen[fold.rows] = _on_scale(scores, common)
     return chosen
+
+
+def _on_scale(scores: Scores, scale: Scores) -> Scores:
+    """Return the values of ``scale`` in the order of ``scores``, both ``(n,)``; equal scores stay equal."""
+    on_scale: Scores = np.interp(average_ranks(scores), np.arange(1, len(scale) + 1), np.sort(scale))
+    return on_scale
 
 
 def _figure(scores: Floats, labels: Floats) -> float:
