@@ -27,7 +27,7 @@ def nearest(rows, text, top):
 
 
 def test_neighbours_scores_and_texts_that_changed():
-    result = drift(model_of(OLD), model_of(NEW), TEXTS, top=5)
+    result, _ = drift(model_of(OLD), model_of(NEW), TEXTS, top=5)
     overlap, moved = {}, []
     for text in TEXTS:
         before, after = nearest(OLD, text, 5), nearest(NEW, text, 5)
@@ -44,7 +44,7 @@ def test_neighbours_scores_and_texts_that_changed():
 
 
 def test_the_same_model_has_not_drifted_and_repeated_texts_count_once():
-    result = drift(model_of(OLD), model_of(OLD), [*TEXTS, "t1"], top=5, queries=20)
+    result, _ = drift(model_of(OLD), model_of(OLD), [*TEXTS, "t1"], top=5, queries=20)
     assert (result.overlap, result.moved, result.texts, result.queries) == (1.0, 0.0, 60, 20)
     assert result.changed == ()
 
@@ -54,17 +54,17 @@ def test_a_threshold_moves_to_where_the_precision_is_the_same():
     old = {text: [np.cos(angle), np.sin(angle)] for text, angle in rows.items()}
     new = {text: [np.cos(angle / 2), np.sin(angle / 2)] for text, angle in rows.items()}
     pairs = samesense.read([("a", f"x{i}", int(i in (1, 2, 3, 5))) for i in range(1, 9)])
-    result = drift(model_of(old), model_of(new), list(rows), top=3, pairs=pairs, threshold=np.cos(0.55))
+    result, _ = drift(model_of(old), model_of(new), list(rows), top=3, pairs=pairs, threshold=np.cos(0.55))
     assert result.threshold.precision == pytest.approx(4 / 5)
     assert np.cos(0.3) < result.threshold.new < np.cos(0.25)
     assert (result.threshold.old, result.threshold.of) == (np.cos(0.55), "precision")
     # no pair is called the same, or none rightly: nowhere in the new model
     for threshold, wrong in ((1.5, pairs), (np.cos(0.45), samesense.read([("a", "x4", 0), ("a", "x8", 1)]))):
-        result = drift(model_of(old), model_of(new), list(rows), top=3, pairs=wrong, threshold=min(threshold, 1.0))
+        result, _ = drift(model_of(old), model_of(new), list(rows), top=3, pairs=wrong, threshold=min(threshold, 1.0))
         assert (result.threshold.new, result.threshold.precision) == (float("inf"), 0.0)
         assert json.loads(json.dumps(result.to_dict(), allow_nan=False))["threshold"]["new"] is None
     # without labels: as many of the pairs of neighbours
-    result = drift(model_of(old), model_of(new), list(rows), top=3, threshold=np.cos(0.15))
+    result, _ = drift(model_of(old), model_of(new), list(rows), top=3, threshold=np.cos(0.15))
     assert result.threshold.of == "share"
     assert np.cos(0.1) < result.threshold.new <= np.cos(0.05)
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from samesense.errors import ConfigError, DataError, OutputError
+from samesense.metrics.guarantee import share_lower_bound
 from samesense.reports.figures.calibration import Fitted, calibration
 from samesense.reports.figures.plot import check_figure, inline_svg, save_plot, svg_text
 
@@ -58,12 +59,29 @@ def test_graded_labels_are_drawn_on_their_scale():
     plot = calibration(fitted(labels=labels, scale=(0, 5), yes=None, thresholds={}, predicted={"one": labels}))
     words_shown = words(plot)
     assert {"mean label", "value", "5"} <= words_shown
-    assert not any(text.startswith(("yes", "best")) for text in words_shown)
+    assert not any(text.startswith(("yes", "best", "threshold", "precision")) for text in words_shown)
     bins = plot.figure.axes[0]
     assert bins.get_xlim() == bins.get_ylim() == pytest.approx((-0.2, 5.2))
     points = bins.containers[0].lines[0].get_xydata()
     assert len(points) == 10
     np.testing.assert_allclose(points[:, 0], points[:, 1])
+
+
+def test_each_threshold_has_its_precision_with_a_bound_its_recall_and_its_share():
+    scores = np.array([0.2, 0.4, 0.4, 0.8])
+    labels = np.array([0.0, 1, 0, 1])
+    plot = calibration(fitted(scores=scores, labels=labels, predicted={"one": scores}, used=0.4))
+    axes = plot.figure.axes[-1]
+    curves = {line.get_label(): line.get_xydata().tolist() for line in axes.lines}
+    # Equal scores are above a threshold together.
+    assert [x for x, _ in curves["precision: right, of the pairs called a yes"]] == [0.2, 0.4, 0.8]
+    assert [y for _, y in curves["precision: right, of the pairs called a yes"]] == pytest.approx([1 / 2, 2 / 3, 1])
+    assert [y for _, y in curves["recall: found, of the pairs that are a yes"]] == [1, 1, 1 / 2]
+    assert [y for _, y in curves["share of the pairs called a yes"]] == [1, 3 / 4, 1 / 4]
+    assert curves["threshold used: 0.4"][0][0] == 0.4
+    ends = axes.collections[0].get_paths()[0].vertices[:, 1]
+    assert ends.min() == pytest.approx(share_lower_bound([1], [1])[0])  # one pair shows little
+    assert "with 95 % confidence for each threshold by itself" in plot.caption
 
 
 def test_the_histogram_counts_every_pair_once():

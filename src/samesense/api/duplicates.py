@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from samesense.api.data import labelled_pairs, texts_of
 from samesense.choices import Chunk, DedupBy, Keep, SearchMethod, Threshold, check_choice
-from samesense.data.rows.sources import Source
+from samesense.data.rows.sources import Source, names_among
 from samesense.data.rows.text import Header, Quoting, reads_tables
+from samesense.execution.progress import stage
 from samesense.execution.unread import logs_unread
 from samesense.types import Precision
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from samesense.inference.duplicates.dedup import Deduplicated
     from samesense.inference.duplicates.match import Matched
     from samesense.inference.models.model import Model
+    from samesense.reports.text_map import TextMap
 
 # Functions import what they use, so that ``import samesense`` and --help load neither torch nor transformers.
 
@@ -37,6 +39,7 @@ def dedup(  # noqa: PLR0913 - the flags of the command
     keep: Keep = "first",
     search: SearchMethod = "auto",
     work: str | Path | None = None,
+    map: str | Path | None = None,  # noqa: A002 - the flag's name
     chunk: Chunk | None = None,
     columns: str | None = None,
     quoting: Quoting | None = None,
@@ -63,6 +66,8 @@ def dedup(  # noqa: PLR0913 - the flags of the command
         search: compare all pairs (``"exact"``), or each text with its near ones only (``"approximate"``); ``"auto"`` is
             approximate above 50,000 different texts.
         work: folder that caches vectors and neighbours, for other thresholds of the same texts.
+        map: file for a map of the groups, a self-contained HTML page on which near texts lie close; of more than 2,000
+            different texts it shows the largest groups and a sample.
         chunk: split texts longer than the model's maximum length into windows, and take the ``"mean"`` of their
             vectors, or the ``"max"`` of each dimension; by default the rest is ignored, and texts that differ there
             are not the same.
@@ -74,20 +79,45 @@ def dedup(  # noqa: PLR0913 - the flags of the command
         for another threshold without computing again.
     """
     from samesense.inference.duplicates.dedup import dedup as run
+    from samesense.inference.names import place_of
+    from samesense.reports.maps import check_map, check_mapped, save_map
 
     check_choice("by", by, DedupBy)
     check_choice("keep", keep, Keep)
     check_choice("search", search, SearchMethod)
     if chunk is not None:
         check_choice("chunk", chunk, Chunk)
+    if map is not None:
+        models = [place_of(name) for name in names_among(model)]
+        check_map(map, [*names_among(source), *names_among(pairs), *models])
     work_folder = None if work is None else Path(work)
     texts = texts_of(source, columns)
+    if map is not None:
+        check_mapped(texts)
     # The folder is keyed by the model's fingerprint, which needs torch in any case.
     compared = None if work is not None else texts
     encoder, lowest = _load_with_threshold(model, threshold, min_precision, pairs, precision, compared)
     deduplicated = run(texts, encoder, lowest, by=by, keep=keep, search=search, work=work_folder, chunk=chunk)
     _say_unmerged(len(deduplicated.unmerged), "kept", chunk)
+    if map is not None:
+        with stage("drawing the map"):
+            save_map(_map_of(deduplicated, encoder.name), map)
     return deduplicated
+
+
+def _map_of(deduplicated: Deduplicated, model: str) -> TextMap:
+    from samesense.reports.maps import map_duplicates
+
+    distinct = deduplicated.distinct
+    return map_duplicates(
+        distinct.texts,
+        distinct.copies,
+        distinct.of_row[deduplicated.kept_by[distinct.first_row]],
+        deduplicated.scores[distinct.first_row],
+        deduplicated.vectors,
+        summary=str(deduplicated),
+        model=model,
+    )
 
 
 @logs_unread

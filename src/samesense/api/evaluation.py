@@ -253,7 +253,8 @@ def calibrate(  # noqa: PLR0913 - the flags of the command
         data: labelled pairs that the model was not trained on; by default those that its run held out, or scored out of
             fold, with the stored scores.
         output: file for the calibration; by default ``calibration.json`` in the model's folder.
-        figure: file for a figure of reliability, map and scores; ends in .png or .svg.
+        figure: file for a figure of reliability, map, scores and, for yes and no, what each threshold gives; ends in
+            .png, .svg or .pdf.
         map: isotonic follows the data, logistic is a smooth curve; auto is logistic for yes/no labels, else isotonic.
         yes: lowest label of a positive pair; by default 1 for yes/no labels, and none for graded ones.
         decide: threshold for yes and no, the one of best accuracy or of best F1; both are stored.
@@ -361,5 +362,6 @@ def _calibration_plot(calibrated: Calibrated, name: str) -> Any:
         thresholds={str(target): threshold for target, threshold in fitted.thresholds.items()},
         yes=fitted.yes,
         data=fitted.data,
+        used=None if fitted.yes is None else fitted.threshold(),
     )
     return calibration(fit, name=name)

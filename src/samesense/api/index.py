@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from samesense.data.rows.text import Header, Quoting, reads_tables
 from samesense.errors import ConfigError
+from samesense.execution.progress import stage
 from samesense.execution.unread import logs_unread
 from samesense.inference.collection.conditions import Where
-from samesense.results import RowList
+from samesense.results import RowList, one_line
 from samesense.types import Precision
 
 if TYPE_CHECKING:
     from samesense.inference.collection.collection import Collection
     from samesense.inference.collection.documents import ReadingReport
     from samesense.inference.collection.embedder import Embedder
+    from samesense.inference.collection.entries import Entry
 
 # Functions import what they use, so that ``import samesense`` and --help load neither torch nor transformers.
 
@@ -99,6 +101,46 @@ class Index:
         from samesense.inference.collection.documents import update_from_documents
 
         return update_from_documents(self.collection.folder, self.embedder, strict=strict)
+
+    def map(self, output: str | Path, *, where: Where = None) -> None:
+        """Write a map of the texts, on which near texts lie close, in clusters, as a self-contained HTML page.
+
+        Args:
+            output: the file, whose name ends in .html.
+            where: which texts, by their metadata; see :meth:`query`. Of more than 2,000 the map shows a sample.
+
+        Raises:
+            DataError: if there are fewer than five different texts, or a name of metadata that no text has.
+            ConfigError: if the name does not end in .html, or a condition cannot be parsed.
+            OutputError: if the file cannot be written.
+        """
+        write_map(self.collection, output, where=where)
+
+
+def write_map(collection: Collection, output: str | Path, *, where: Where = None) -> None:
+    """Write a map of a collection, whose model it does not need; see :meth:`Index.map`."""
+    from samesense.reports.maps import MOST, check_map, check_mapped, map_clusters, save_map
+
+    check_map(output, [collection.folder])
+    entries, vectors, total = collection.sample(MOST, where=where)
+    texts = [entry.text for entry in entries]
+    check_mapped(texts)
+    with stage("drawing the map"):
+        text_map = map_clusters(
+            texts,
+            [_describe(entry) for entry in entries],
+            vectors,
+            name=collection.folder.name,
+            model=Path(collection.about()["model"]).name,
+            total=total,
+        )
+        save_map(text_map, output)
+
+
+def _describe(entry: Entry) -> str:
+    """Return the id and the metadata of a text in a line."""
+    metadata = ", ".join(f"{name} {value}" for name, value in entry.metadata.items())
+    return one_line(f"id {entry.id}, {metadata}" if metadata else f"id {entry.id}")
 
 
 @logs_unread

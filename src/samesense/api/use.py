@@ -14,6 +14,7 @@ from samesense.data.rows.columns import check_columns
 from samesense.data.rows.sources import Source, as_sources, names_among, short_name
 from samesense.data.rows.text import Header, Quoting, reads_tables
 from samesense.errors import ConfigError, DataError, ModelError
+from samesense.execution.progress import stage
 from samesense.execution.unread import logs_unread
 from samesense.failures import DAMAGED
 from samesense.hashes import rows_hash
@@ -308,6 +309,7 @@ def drift(  # noqa: PLR0913 - the flags of the command
     threshold: Threshold | None = None,
     top: int = 10,
     queries: int = 1000,
+    map: str | Path | None = None,  # noqa: A002 - the flag's name
     columns: str | None = None,
     quoting: Quoting | None = None,
     delimiter: str | None = None,
@@ -328,6 +330,8 @@ def drift(  # noqa: PLR0913 - the flags of the command
             that of best F1. Without them, the new threshold is the one that as many pairs of neighbours reach.
         top: number of nearest texts to compare.
         queries: number of texts whose neighbours are searched among all, sampled with a fixed seed.
+        map: file for two maps of these texts, by the old and the new model, on one self-contained HTML page; of more
+            than 2,000 it shows a sample.
         columns: name of the table's column of texts, if several hold texts.
         precision: arithmetic; ``"auto"`` is bfloat16 where the processor supports it.
 
@@ -338,13 +342,34 @@ def drift(  # noqa: PLR0913 - the flags of the command
     from samesense.inference.drift import check_drift
     from samesense.inference.drift import drift as run
     from samesense.inference.models.load import load
+    from samesense.inference.names import place_of
+    from samesense.reports.maps import check_map, check_mapped, map_drift, save_map
 
     check_columns(columns)
+    if map is not None:
+        models = [place_of(name) for name in (*names_among(old), *names_among(new))]
+        check_map(map, [*names_among(texts), *names_among(pairs), *models])
     # Both before the texts are read: a wrong option shows at once.
     old_threshold = None if threshold is None else threshold_of(old, threshold)
     labelled = None if pairs is None else labelled_pairs(pairs)
     check_drift(top, queries, labelled, old_threshold)
     listed = texts_of(texts, columns)  # before the models are loaded, which takes seconds
+    if map is not None:
+        check_mapped(listed)
     before = load(old, precision=precision)
     after = load(new, precision=precision)
-    return run(before, after, listed, top=top, queries=queries, pairs=labelled, threshold=old_threshold)
+    report, neighbours = run(before, after, listed, top=top, queries=queries, pairs=labelled, threshold=old_threshold)
+    if map is not None:
+        with stage("drawing the map"):
+            text_map = map_drift(
+                neighbours.texts,
+                (neighbours.before, neighbours.after),
+                neighbours.overlaps,
+                (neighbours.nearest_before, neighbours.nearest_after),
+                names=(before.name, after.name),
+                summary=f"{100 * report.overlap:.1f} % of the {top} nearest texts are the same by both models",
+                total=report.texts,
+                top=top,
+            )
+            save_map(text_map, map)
+    return report

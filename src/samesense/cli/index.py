@@ -185,6 +185,13 @@ def query(folder: Folder, text: Text, /, *, model: MovedModel = None, json: Json
                 _put_match(match, question if len(texts) > 1 else None)
 
 
+@index.command(name="map")
+@command_of(api.Index.map)
+def draw_map(folder: Folder, /, *, output: Annotated[str, Parameter(name=["--output", "-o"])], **options: Any) -> None:
+    """samesense index map my.index --output map.html"""
+    api.write_map(_open(folder), output, **options)
+
+
 @index.command
 def compact(folder: Folder, /, *, json: DescriptionJson = False) -> None:
     """Free the space of deleted texts, and rebuild the approximate index."""

@@ -111,6 +111,27 @@ class Drift(Shown):
         return "\n".join(lines)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Neighbours:
+    """The neighbours of the queries by both models.
+
+    Attributes:
+        texts: the queries ``(queries,)``.
+        before: their unit vectors by the old model ``(queries, dim)``.
+        after: their unit vectors by the new model ``(queries, dim)``.
+        overlaps: share of the nearest neighbours of each that both models have in common ``(queries,)``.
+        nearest_before: the nearest neighbour of each by the old model.
+        nearest_after: the nearest neighbour of each by the new model.
+    """
+
+    texts: list[str]
+    before: Embeddings
+    after: Embeddings
+    overlaps: Floats
+    nearest_before: list[str]
+    nearest_after: list[str]
+
+
 def drift(
     old: Model,
     new: Model,
@@ -120,8 +141,8 @@ def drift(
     queries: int = 1000,
     pairs: PairData | None = None,
     threshold: float | None = None,
-) -> Drift:
-    """Compare the vectors and scores of two models on the same texts.
+) -> tuple[Drift, Neighbours]:
+    """Compare the vectors and scores of two models on the same texts; return the report and the neighbours behind it.
 
     Args:
         old: the model in use.
@@ -159,25 +180,39 @@ def drift(
     second = np.concatenate(either)
     old_scores = cosines_of(before, first, second)
     new_scores = cosines_of(after, first, second)
-    worst = [index for index in np.argsort(overlaps, kind="stable")[:SHOWN] if overlaps[index] < 1]
-    changed = [
-        Changed(
-            text=distinct[sample[index]],
-            overlap=float(overlaps[index]),
-            before=distinct[old_nearest[index][0]],
-            after=distinct[new_nearest[index][0]],
-        )
-        for index in worst
-    ]
-    return Drift(
+    neighbours = Neighbours(
+        texts=[distinct[row] for row in sample],
+        before=before[sample],
+        after=after[sample],
+        overlaps=overlaps,
+        nearest_before=[distinct[rows[0]] for rows in old_nearest],
+        nearest_after=[distinct[rows[0]] for rows in new_nearest],
+    )
+    report = Drift(
         overlap=float(overlaps.mean()),
         moved=float(np.abs(new_scores - old_scores).mean()),
         shift=float((new_scores - old_scores).mean()),
-        changed=tuple(changed),
+        changed=_changed_most(neighbours),
         texts=len(distinct),
         queries=len(sample),
         top=top,
         threshold=_threshold(old, new, pairs, threshold, (old_scores, new_scores)),
+    )
+    return report, neighbours
+
+
+def _changed_most(neighbours: Neighbours) -> tuple[Changed, ...]:
+    """Return the texts whose neighbours changed most, of which some did."""
+    overlaps = neighbours.overlaps
+    worst = [index for index in np.argsort(overlaps, kind="stable")[:SHOWN] if overlaps[index] < 1]
+    return tuple(
+        Changed(
+            text=neighbours.texts[index],
+            overlap=float(overlaps[index]),
+            before=neighbours.nearest_before[index],
+            after=neighbours.nearest_after[index],
+        )
+        for index in worst
     )
 
 

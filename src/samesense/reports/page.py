@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from importlib.resources import files
 
 from samesense.evaluation.run import EvaluatedModel
@@ -15,7 +17,7 @@ from samesense.reports.tables import TitledTable, ranking_cells
 from samesense.reports.verdict import direction, span, verdict_notes
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-"""Content Security Policy of the page: it may load nothing."""
+"""Content Security Policy of a page: it may load nothing, and runs no script but its own."""
 
 
 def html_page(content: Content) -> str:
@@ -56,16 +58,22 @@ def html_page(content: Content) -> str:
     return document(content.title, body)
 
 
-def document(title: str, body: Html) -> str:
-    """Return a whole HTML page in the common style."""
+def document(title: str, body: Html, *, style: str = "", script: str = "") -> str:
+    """Return a whole HTML page in the common style, to which ``style`` is added, with its only ``script``, if any."""
+    policy = POLICY
+    if script:
+        # A browser runs what has this hash, and nothing that a text may have smuggled in.
+        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        policy = f"{POLICY}; script-src 'sha256-{digest}'"
+        body = joined([body, Html(f"<script>{script}</script>")])
     head = joined(
         [
             Html('<meta charset="utf-8">'),
-            Html(f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'),
+            Html(f'<meta http-equiv="Content-Security-Policy" content="{policy}">'),
             Html('<meta name="viewport" content="width=device-width, initial-scale=1">'),
             Html('<meta name="color-scheme" content="light dark">'),
             element("title", title),
-            element("style", Html(_style())),
+            element("style", Html(_style() + style)),
         ]
     )
     whole = f"<head>\n{head}\n</head>\n<body>\n<main>\n{body}\n</main>\n</body>"

@@ -30,6 +30,7 @@ from samesense.inference.collection.reader import Hits, Reader, fused
 from samesense.inference.collection.writer import writing
 from samesense.inference.search.exact import unit_rows
 from samesense.inference.search.hnsw import check_usearch
+from samesense.types import Embeddings
 
 DEPTH = 100
 """Least number of hits of each of the two lists that a hybrid query merges."""
@@ -211,6 +212,25 @@ class Collection:
             for text, metadata in self._reader.rows([number]).values():
                 return Entry(text, number, json.loads(metadata))
         raise DataError(f"The collection holds no text with the id {number}.")
+
+    def sample(self, most: int, *, where: Where = None, seed: int = 0) -> tuple[list[Entry], Embeddings, int]:
+        """Return texts in the order of their ids, their unit vectors ``(texts, dim)``, and the number of all.
+
+        Args:
+            most: number of texts, drawn at random if there are more.
+            where: condition on the metadata; see :meth:`query`.
+            seed: seed of the draw.
+
+        Raises:
+            DataError: for a name of metadata that no text has.
+            ConfigError: if a condition cannot be parsed.
+        """
+        chosen = condition(where)
+        with self._reader.state():
+            ids, vectors, total = self._reader.sample(most, chosen, seed)
+            rows = self._reader.rows(ids)
+            entries = [Entry(rows[number][0], number, json.loads(rows[number][1])) for number in ids]
+            return entries, unit_rows(vectors), total
 
     def __iter__(self) -> Iterator[Entry]:
         """Yield every text, in the order they were added."""

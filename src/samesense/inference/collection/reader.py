@@ -209,6 +209,16 @@ class Reader:
         records = self.db.execute(f"SELECT id, text, metadata FROM text WHERE {chosen.sql}", chosen.values)
         return {number: (text, metadata) for number, text, metadata in records}
 
+    def sample(self, most: int, chosen: Condition, seed: int) -> tuple[list[int], npt.NDArray[np.floating], int]:
+        """Return ids, ascending, and vectors of at most ``most`` texts that meet a condition, and the number of all."""
+        store.check_names(self.db, chosen)
+        ids, positions = self._positions(chosen)
+        order = np.argsort(ids)
+        if len(ids) > most:
+            drawn = np.random.default_rng(seed).choice(len(ids), size=most, replace=False)
+            order = order[np.sort(drawn)]
+        return ids[order].tolist(), self.vectors[positions[order]], len(ids)
+
     def count(self) -> int:
         """Return the number of texts."""
         return int(self.db.execute("SELECT count(*) FROM text").fetchone()[0])

@@ -17,7 +17,7 @@ from samesense.inference.duplicates.work import open_work
 from samesense.inference.models.model import Model
 from samesense.inference.search.mining import check_threshold
 from samesense.results import ShownRows
-from samesense.types import Indices, Scores
+from samesense.types import Embeddings, Indices, Scores
 
 EXACT_ROWS = 50_000
 """Number of distinct texts up to which ``search="auto"`` compares every pair."""
@@ -96,6 +96,8 @@ class Deduplicated(ShownRows):
         unmerged: rows kept although another row is at the threshold or above, because the two differ in what the model
             did not read: after the truncation, or unknown to its tokenizer.
         recompute: the function behind :meth:`at`.
+        distinct: the different texts of the rows.
+        vectors: unit vectors of the different texts ``(distinct, dim)``, memory-mapped.
     """
 
     threshold: float
@@ -105,6 +107,8 @@ class Deduplicated(ShownRows):
     sampled: int
     unmerged: Indices
     recompute: Callable[[float], Deduplicated]
+    distinct: Distinct
+    vectors: Embeddings
 
     @property
     def kept(self) -> Indices:
@@ -239,6 +243,8 @@ def dedup(
             recall=links.recall,
             sampled=links.sampled,
             recompute=at_threshold,
+            distinct=unique,
+            vectors=work_folder.vectors,
             unmerged=unique.first_row[apart[groups.kept_by[apart] == apart]],
         )
 

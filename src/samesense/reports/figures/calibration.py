@@ -1,4 +1,4 @@
-"""The figure of a calibration: its reliability diagram, the map from scores to values, and a histogram of scores."""
+"""The figure of a calibration: reliability, the map from scores to values, a histogram of scores, and thresholds."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from samesense.data.rows.labels import number_text
 from samesense.metrics.calibration import reliability
+from samesense.metrics.guarantee import share_lower_bound
 from samesense.reports.figures.plot import INK, MUTED, Plot, Style, new_figure, style_of, styled
 from samesense.types import Scores
 
@@ -32,13 +33,20 @@ class Fitted:
     thresholds: Mapping[str, float]  # by name, scores from which on a pair is classified as yes
     yes: float | None  # label from which on a pair is a yes; None for graded labels
     data: str  # name of the pairs
+    used: float | None = None  # the threshold that is kept
 
 
 def calibration(fitted: Fitted, *, name: str = "calibration") -> Plot:
-    """Draw predicted against observed values, the map, and below it a histogram of the scores."""
+    """Draw predicted against observed values, the map, a histogram of the scores, and for yes and no each threshold."""
     with styled():
-        figure = new_figure(8.4, 4.1)
-        panels = figure.subplot_mosaic([["bins", "map"], ["bins", "scores"]], height_ratios=(3, 2))
+        if fitted.yes is None:
+            figure = new_figure(8.4, 4.1)
+            panels = figure.subplot_mosaic([["bins", "map"], ["bins", "scores"]], height_ratios=(3, 2))
+        else:
+            figure = new_figure(8.4, 7.4)
+            mosaic = [["bins", "map"], ["bins", "scores"], ["thresholds", "thresholds"]]
+            panels = figure.subplot_mosaic(mosaic, height_ratios=(3, 2, 3.4))
+            _thresholds(panels["thresholds"], fitted)
         _bins(panels["bins"], fitted)
         _map(panels["map"], fitted)
         _histogram(panels["scores"], fitted)
@@ -49,6 +57,11 @@ def calibration(fitted: Fitted, *, name: str = "calibration") -> Plot:
         "pairs, its bar a 95 % interval of the mean label; on the diagonal a value means what it says. Right: the "
         "value that is made of each score, beside the mean label of scores like it, and where the scores lie."
     )
+    if fitted.yes is not None:
+        caption = (
+            f"{caption} Below: what each threshold gives on these pairs; the band reaches down to what the share that "
+            "is right is at least on new pairs, with 95 % confidence for each threshold by itself."
+        )
     return Plot(name, caption, figure)
 
 
@@ -97,6 +110,41 @@ def _histogram(axes: Axes, fitted: Fitted) -> None:
         axes.legend(loc="lower left", bbox_to_anchor=(0, 1.02), ncols=2, fontsize=7)
     axes.set_xlabel("score of the model")
     axes.set_ylabel("pairs")
+
+
+def _thresholds(axes: Axes, fitted: Fitted) -> None:
+    """Draw what each observed score would give as a threshold: a pair is a yes at or above it."""
+    yes = (fitted.labels >= fitted.yes).astype(np.float64)
+    thresholds, index_of_pair, counts = np.unique(fitted.scores, return_inverse=True, return_counts=True)
+    # From the highest score down, as the pairs above a threshold count.
+    called = counts[::-1].cumsum()[::-1].astype(np.float64)
+    hits = np.bincount(index_of_pair, weights=yes)[::-1].cumsum()[::-1]
+    precision = hits / called
+    axes.fill_between(
+        thresholds,
+        share_lower_bound(hits, called),
+        precision,
+        step="pre",
+        color=style_of(0).colour,
+        alpha=0.2,
+        linewidth=0,
+    )
+    curves = {
+        "precision: right, of the pairs called a yes": precision,
+        "recall: found, of the pairs that are a yes": hits / yes.sum(),
+        "share of the pairs called a yes": called / len(yes),
+    }
+    for number, (name, shares) in enumerate(curves.items()):
+        style = style_of(number)
+        axes.step(thresholds, shares, where="pre", color=style.colour, linestyle=style.dash, linewidth=1.5, label=name)
+    if fitted.used is not None:
+        label = f"threshold used: {number_text(round(fitted.used, 3))}"
+        axes.axvline(fitted.used, color=INK, linewidth=1.1, label=label)
+    axes.set_ylim(-0.03, 1.03)
+    axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.0f} %")
+    axes.set_xlabel("threshold")
+    axes.set_title("what does a threshold give?")
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.24), ncols=2, frameon=False, fontsize=8)
 
 
 def _points(axes: Axes, values: Scores, labels: Scores, style: Style, name: str) -> None:
