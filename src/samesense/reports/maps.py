@@ -90,24 +90,30 @@ def map_duplicates(
     # The largest groups first, and in each the kept text first.
     order = np.lexsort((grouped, kept_by[grouped] != grouped, kept_by[grouped], -sizes[grouped]))
     shown, note = _sample_groups(len(texts), grouped[order])
-    position_of = {int(index): position for position, index in enumerate(shown)}
-    categories = [Category("kept, and like no other"), Category("kept for others too", 1), Category("removed", 2)]
+    position_of = {index: position for position, index in enumerate(shown.tolist())}
+    categories = [
+        Category("kept, and like no other"),
+        Category("kept for others too", 1, wide=True),
+        Category("removed", 2),
+    ]
     removed = kept_by != indices
     category_of = np.select([removed, sizes > 1], [2, 1], 0)
     details = []
-    links = []
-    for position, index in enumerate(shown.tolist()):
-        keeper = int(kept_by[index])
-        line = "removed" if removed[index] else "kept"
+    for index in shown.tolist():
+        words = ["removed" if removed[index] else "kept"]
         if copies[index] > 1:
-            line += f", {copies[index]} equal rows"
+            words.append(f"{copies[index]} equal rows")
         if removed[index]:
-            line += f", cosine {scores[index]:.3f} with {_beginning(texts[keeper])!r}"
-            if keeper in position_of:
-                links.append((position, position_of[keeper]))
+            words.append(f"cosine {scores[index]:.3f} with {_beginning(texts[kept_by[index]])!r}")
         elif sizes[index] > 1:
-            line += f", others like it: {sizes[index] - 1}"
-        details.append(line)
+            words.append(f"others like it: {sizes[index] - 1}")
+        details.append(", ".join(words))
+    # A text may be shown without the one that is kept, which the sample lacks.
+    links = [
+        (position, position_of[int(kept_by[index])])
+        for index, position in position_of.items()
+        if removed[index] and int(kept_by[index]) in position_of
+    ]
     return TextMap(
         title=f"Near-duplicates among {copies.sum():,} texts by {model}",
         lead=f"{_sentence(summary)} A line leads from each removed text to the one that is kept instead.",
@@ -152,9 +158,9 @@ def _group_tables(texts: Sequence[str], kept_by: Indices, sizes: Indices) -> lis
     keepers = np.flatnonzero((kept_by == np.arange(len(texts))) & (sizes > 1))
     largest = keepers[np.argsort(-sizes[keepers], kind="stable")][:SHOWN]
     cells = []
-    for keeper in largest:
+    for keeper in largest.tolist():
         members = np.flatnonzero(kept_by == keeper)
-        example = next(member for member in members if member != keeper)
+        example = next(member for member in members.tolist() if member != keeper)
         cells.append([_beginning(texts[keeper]), f"{sizes[keeper]:,}", _beginning(texts[example])])
     if not cells:
         return []
@@ -202,7 +208,7 @@ def map_drift(
         f"{_beginning(nearest[0][index])!r}, after: {_beginning(nearest[1][index])!r}"
         for index in shown
     ]
-    worst = [index for index in np.argsort(overlaps, kind="stable")[:SHOWN] if overlaps[index] < 1]
+    worst = [index for index in np.argsort(overlaps, kind="stable")[:SHOWN].tolist() if overlaps[index] < 1]
     cells = [
         [
             _beginning(texts[index]),
@@ -259,7 +265,7 @@ def map_clusters(
     for number, center in enumerate(fitted.cluster_centers_[order], 1):
         members = np.flatnonzero(labels == number - 1)
         central = members[np.argsort(-(vectors[members] @ center), kind="stable")]
-        examples = [_beginning(text) for text in dict.fromkeys(texts[index] for index in central)][:3]
+        examples = [_beginning(text) for text in dict.fromkeys(texts[index] for index in central.tolist())][:3]
         categories.append(Category(f"{examples[0]} ({len(members):,})", number, str(number)))
         cells.append([str(number), f"{len(members):,}", "; ".join(examples)])
     header = ["cluster", "texts", "nearest to its middle"]

@@ -42,11 +42,13 @@ class Category:
         series: number of their colour among the series of all figures, from 1; ``None`` for the colour of what is less
             important.
         label: written on the map where these texts are, such as the number of a cluster.
+        wide: whether points are so wide that they are seen under those of later categories.
     """
 
     name: str
     series: int | None = None
     label: str = ""
+    wide: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,14 +168,16 @@ def _labels(text_map: TextMap, places: Sequence[tuple[str, str]]) -> list[Html]:
     for number, category in enumerate(text_map.categories):
         members = positions[np.array(text_map.category_of) == number]
         if category.label and len(members):
-            x, y = np.median(members, axis=0)
+            # At a text, as the middle may lie between two groups.
+            x, y = members[np.abs(members - np.median(members, axis=0)).sum(axis=1).argmin()]
             labels.append(element("text", category.label, x=f"{x:.1f}", y=f"{y:.1f}"))
     return labels
 
 
 def _look(category: Category) -> str:
     """Return the class of a category's points, which has their colour, shape and size."""
-    return f"series-{category.series or 0}"
+    series = f"series-{category.series or 0}"
+    return f"{series} wide" if category.wide else series
 
 
 def _shortened(text: str) -> str:

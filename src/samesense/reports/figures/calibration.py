@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from samesense.data.rows.labels import number_text
 from samesense.metrics.calibration import reliability
@@ -44,9 +45,10 @@ def calibration(fitted: Fitted, *, name: str = "calibration") -> Plot:
             panels = figure.subplot_mosaic([["bins", "map"], ["bins", "scores"]], height_ratios=(3, 2))
         else:
             figure = new_figure(8.4, 7.4)
-            mosaic = [["bins", "map"], ["bins", "scores"], ["thresholds", "thresholds"]]
-            panels = figure.subplot_mosaic(mosaic, height_ratios=(3, 2, 3.4))
-            _thresholds(panels["thresholds"], fitted)
+            panels = figure.subplot_mosaic(
+                [["bins", "map"], ["bins", "scores"], ["thresholds", "thresholds"]], height_ratios=(3, 2, 3.4)
+            )
+            _thresholds(panels["thresholds"], fitted, fitted.labels >= fitted.yes)
         _bins(panels["bins"], fitted)
         _map(panels["map"], fitted)
         _histogram(panels["scores"], fitted)
@@ -112,13 +114,12 @@ def _histogram(axes: Axes, fitted: Fitted) -> None:
     axes.set_ylabel("pairs")
 
 
-def _thresholds(axes: Axes, fitted: Fitted) -> None:
-    """Draw what each observed score would give as a threshold: a pair is a yes at or above it."""
-    yes = (fitted.labels >= fitted.yes).astype(np.float64)
+def _thresholds(axes: Axes, fitted: Fitted, yes: npt.NDArray[np.bool_]) -> None:
+    """Draw what each observed score would give as a threshold; ``yes`` says which pairs are one ``(n,)``."""
     thresholds, index_of_pair, counts = np.unique(fitted.scores, return_inverse=True, return_counts=True)
     # From the highest score down, as the pairs above a threshold count.
     called = counts[::-1].cumsum()[::-1].astype(np.float64)
-    hits = np.bincount(index_of_pair, weights=yes)[::-1].cumsum()[::-1]
+    hits = np.bincount(index_of_pair, weights=yes.astype(np.float64))[::-1].cumsum()[::-1]
     precision = hits / called
     axes.fill_between(
         thresholds,
