@@ -206,7 +206,7 @@ def map_drift(
     details = [
         f"{round(top * overlaps[index])} of its {top} nearest texts are the same; nearest before: "
         f"{_beginning(nearest[0][index])!r}, after: {_beginning(nearest[1][index])!r}"
-        for index in shown
+        for index in shown.tolist()
     ]
     worst = [index for index in np.argsort(overlaps, kind="stable")[:SHOWN].tolist() if overlaps[index] < 1]
     cells = [
@@ -230,7 +230,7 @@ def map_drift(
             "The second map begins at the places of the first, so that the two can be compared.",
         ],
         views={f"before: {names[0]}": old_places, f"after: {names[1]}": new_places},
-        texts=[texts[index] for index in shown],
+        texts=[texts[index] for index in shown.tolist()],
         details=details,
         categories=categories,
         category_of=category_of[shown].tolist(),
