@@ -14,6 +14,8 @@ from statistics import mean, stdev
 from textwrap import fill
 
 from backends import tables as engine_tables
+from without_a_flag import PART_TITLES, read_record
+from without_a_flag import table as flagless_table
 
 from samesense.reports.tables import markdown
 
@@ -394,6 +396,18 @@ def whole() -> str:
     return page(sections)
 
 
+def flagless() -> str:
+    """Return the tables of the page on the command without a flag."""
+    lines = read_record()
+    return page(
+        {
+            title: flagless_table([line for line in lines if line.part == part])
+            for part, title in PART_TITLES.items()
+            if any(line.part == part for line in lines)
+        }
+    )
+
+
 def page(sections: dict[str, str]) -> str:
     blocks = (f"### {title}\n\n{_wrapped(body)}\n" for title, body in sections.items())
     return "\n".join([START, *blocks]).rstrip() + f"\n{END}"
@@ -405,7 +419,8 @@ def _wrapped(body: str) -> str:
 
 
 def main() -> None:
-    for name, tables in (("README.md", short()), ("docs/results.md", whole())):
+    pages = (("README.md", short()), ("docs/results.md", whole()), ("docs/without-a-flag.md", flagless()))
+    for name, tables in pages:
         text = (ROOT / name).read_text(encoding="utf-8")
         before, remainder = text.split(START)
         updated = before + tables + remainder.split(END)[1]

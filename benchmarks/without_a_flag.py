@@ -7,8 +7,10 @@ the same rows and the same start model. Only ``--model`` and ``--seed`` are adde
 
     python benchmarks/without_a_flag.py run --data DATA --models MODELS --folder FOLDER --part development --seeds 1 2 3
     python benchmarks/without_a_flag.py table --data DATA --models MODELS --folder FOLDER --part development
+    python benchmarks/without_a_flag.py record --data DATA --models MODELS --folder FOLDER --part development
 
 To choose a default, ``--variant "NAME=FLAGS"`` runs our command with flags as one more system, on development tasks.
+``record`` puts the table into ``results/``.
 ``run`` makes what is missing, and can be stopped at any time; ``--limit MINUTES`` ends it after the run at hand.
 Seconds are those of the processor, of the whole command, on all cores together.
 """
@@ -26,7 +28,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +47,12 @@ OURS, START, FROZEN, LARGER = "samesense", "start", "linear on frozen vectors", 
 """Systems beside the rivals that train; the last two are not trained encoders."""
 
 SAMPLES = 2000
+
+PART_TITLES = {"final": "Tasks that were run once", "development": "Tasks on which defaults were chosen"}
+"""Headings of the parts, that which chose nothing first."""
+
+RECORD = Path(__file__).parent / "results" / "without_a_flag.jsonl"
+"""The lines of the tables, from which the page and its figure are made."""
 
 
 @dataclass(frozen=True)
@@ -279,60 +287,123 @@ def read_runs(place: Place, task: Task, system: str) -> Runs | None:
     return runs if runs.figures else None
 
 
-def table(place: Place, tasks: Sequence[Task]) -> str:
-    """Return figures, differences to the best rival and to the start, regret, seconds and verdicts as Markdown."""
-    lines = [
-        "| task | start | samesense | best rival | | difference [95 %] | regret | seconds, ours / its | verdict |",
-        "|---|---:|---:|---|---:|---:|---:|---:|---|",
-    ]
-    regrets, differences, ratios = [], [], []
-    right = judged = 0
+@dataclass(frozen=True)
+class Line:
+    """What a task showed: means over seeds, and the comparison with the best rival that was trained."""
+
+    part: str
+    task: str
+    metric: str
+    seeds: int
+    start: float
+    ours: float
+    rivals: dict[str, float]
+    larger: float | None  # of the larger untouched model
+    best: str  # of the rivals
+    difference: float  # to it, over seeds and examples together
+    low: float
+    high: float
+    seconds: float  # of the processor, the median over seeds
+    best_seconds: float
+    verdicts: list[str]
+    truth: str  # what the test says of the end against the start
+
+    @property
+    def regret(self) -> float:
+        """How far below the best of all, ours included."""
+        best = max([*self.rivals.values(), self.start, *([] if self.larger is None else [self.larger])])
+        return max(0.0, best - self.ours)
+
+
+def lines_of(place: Place, part: str, tasks: Sequence[Task]) -> list[Line]:
+    """Return a line a task, of those that have runs of ours, of the start and of a rival."""
+    lines = []
     for task in tasks:
-        runs_by_system = {system: read_runs(place, task, system) for system in systems_of(task, place.variants)}
-        runs = {system: finished for system, finished in runs_by_system.items() if finished is not None}
-        if OURS not in runs or START not in runs or len(runs) < 3:
+        ours, start = read_runs(place, task, OURS), read_runs(place, task, START)
+        names = [*names_of(task.kind), *([FROZEN] if FROZEN in systems_of(task) else [])]
+        rivals = {name: runs for name in names if (runs := read_runs(place, task, name)) is not None}
+        if ours is None or start is None or not rivals:
             continue
-        ours, start = runs[OURS], runs[START]
-        rivals = [*names_of(task.kind), FROZEN]
-        trained = {name: run for name, run in runs.items() if name in rivals}
-        best = max(trained, key=lambda name: trained[name].mean)
-        comparison = compare_runs(ours.evidence, trained[best].evidence, SAMPLES)
-        regret = max(run.mean for name, run in runs.items() if name not in place.variants) - ours.mean
+        larger = read_runs(place, task, LARGER)
+        best = max(rivals, key=lambda name: rivals[name].mean)
+        seeds = {run.seed for run in ours.evidence} & {run.seed for run in rivals[best].evidence}
+        mine, its = ([run for run in runs.evidence if run.seed in seeds] for runs in (ours, rivals[best]))
+        comparison = compare_runs(mine, its, SAMPLES)
         gain = compare_runs(ours.evidence, start.evidence[: len(ours.evidence)], SAMPLES)
-        truth = "better" if gain.low > 0 else "worse" if gain.high < 0 else "no difference"
-        words = [("kept" if facts["kept"] else facts["verdict"]) for facts in ours.facts]
-        judged += len(words)
-        right += sum(is_right(word, truth) for word in words)
-        regrets.append(regret)
-        differences.append(100 * comparison.difference)
-        if trained[best].seconds:
-            ratios.append(ours.seconds / trained[best].seconds)
-        interval = f"{100 * comparison.difference:+.2f} [{100 * comparison.low:+.1f}, {100 * comparison.high:+.1f}]"
-        verdict = f"{', '.join(f'{words.count(word)} {word}' for word in dict.fromkeys(words))} (test: {truth})"
-        cells = [task.name, f"{start.mean:.2f}", f"{ours.mean:.2f}", best, f"{trained[best].mean:.2f}", interval]
-        cells += [f"{regret:.2f}", f"{ours.seconds:.0f} / {trained[best].seconds:.0f}", verdict]
-        lines.append(f"| {' | '.join(cells)} |")
+        lines.append(
+            Line(
+                part=part,
+                task=task.name,
+                metric=task.test(place.data).statistic,
+                seeds=len(seeds),
+                start=start.mean,
+                ours=ours.mean,
+                rivals={name: runs.mean for name, runs in rivals.items()},
+                larger=None if larger is None else larger.mean,
+                best=best,
+                difference=100 * comparison.difference,
+                low=100 * comparison.low,
+                high=100 * comparison.high,
+                seconds=ours.seconds,
+                best_seconds=rivals[best].seconds,
+                verdicts=["kept" if facts["kept"] else facts["verdict"] for facts in ours.facts],
+                truth="better" if gain.low > 0 else "worse" if gain.high < 0 else "no difference",
+            )
+        )
+    return lines
+
+
+def table(lines: Sequence[Line]) -> str:
+    """Return figures, differences to the best rival and to the start, regret, seconds and verdicts as Markdown."""
+    rows = [
+        "| task | seeds | start | samesense | best rival | | difference [95 %] | regret | seconds: ours, its "
+        "| verdict |",
+        "|---|---:|---:|---:|---|---:|---:|---:|---:|---|",
+    ]
+    for line in lines:
+        counts = ", ".join(f"{line.verdicts.count(word)} {word}" for word in dict.fromkeys(line.verdicts))
+        cells = [line.task, str(line.seeds), f"{line.start:.2f}", f"{line.ours:.2f}", line.best]
+        cells += [f"{line.rivals[line.best]:.2f}", f"{line.difference:+.2f} [{line.low:+.1f}, {line.high:+.1f}]"]
+        cells += [f"{line.regret:.2f}", f"{line.seconds:.0f}, {line.best_seconds:.0f}"]
+        rows.append(f"| {' | '.join([*cells, f'{counts} (test: {line.truth})'])} |")
+    if lines:
+        rows += ["", conclusion(lines)]
+    return "\n".join(rows)
+
+
+def conclusion(lines: Sequence[Line]) -> str:
+    """Return what all tasks together say, in a sentence."""
+    regrets = [line.regret for line in lines]
+    ratios = [line.seconds / line.best_seconds for line in lines if line.best_seconds]
+    right = sum(is_right(word, line.truth) for line in lines for word in line.verdicts)
+    return (
+        f"Mean difference to the best rival {statistics.mean(line.difference for line in lines):+.2f}; regret "
+        f"{statistics.mean(regrets):.2f} on average, {max(regrets):.2f} at worst; {statistics.median(ratios):.2f} "
+        f"times the best rival's seconds (median); verdicts right in {right} of "
+        f"{sum(len(line.verdicts) for line in lines)} runs."
+    )
+
+
+def variants_table(place: Place, tasks: Sequence[Task]) -> str:
+    """Return a row for each variant on each task, compared with the command without a flag."""
+    rows = ["| task | variant | | without a flag | difference [95 %] | seconds |", "|---|---|---:|---:|---:|---:|"]
+    for task in tasks:
+        ours = read_runs(place, task, OURS)
         for name in place.variants:
-            if name in runs:
-                lines.append(variant_row(name, runs[name], ours))
-    if regrets:
-        lines += [
-            "",
-            f"Mean difference to the best rival {statistics.mean(differences):+.2f}; regret "
-            f"{statistics.mean(regrets):.2f} on average, {max(regrets):.2f} at worst; "
-            f"{statistics.median(ratios):.2f} times the best rival's seconds (median); verdicts right in {right} of "
-            f"{judged} runs.",
-        ]
-    return "\n".join(lines)
+            variant = read_runs(place, task, name)
+            if ours is not None and variant is not None:
+                rows.append(variant_row(task, name, variant, ours))
+    return "\n".join(rows)
 
 
-def variant_row(name: str, variant: Runs, ours: Runs) -> str:
-    """Return a row of the table for a variant of our command, compared with the command without a flag."""
-    seeds = {run.seed for run in variant.evidence}
-    comparison = compare_runs(variant.evidence, [run for run in ours.evidence if run.seed in seeds], SAMPLES)
+def variant_row(task: Task, name: str, variant: Runs, ours: Runs) -> str:
+    """Return a row of the table of variants, over the seeds that both have."""
+    seeds = {run.seed for run in variant.evidence} & {run.seed for run in ours.evidence}
+    both = ([run for run in runs.evidence if run.seed in seeds] for runs in (variant, ours))
+    comparison = compare_runs(*both, SAMPLES)
     interval = f"{100 * comparison.difference:+.2f} [{100 * comparison.low:+.1f}, {100 * comparison.high:+.1f}]"
-    cells = [f"↳ {name}", "", f"{variant.mean:.2f}", "our command", f"{ours.mean:.2f}", interval, ""]
-    return f"| {' | '.join([*cells, f'{variant.seconds:.0f} / {ours.seconds:.0f}', ''])} |"
+    cells = [task.name, name, f"{variant.mean:.2f}", f"{ours.mean:.2f}", interval]
+    return f"| {' | '.join([*cells, f'{variant.seconds:.0f} / {ours.seconds:.0f}'])} |"
 
 
 def is_right(word: str, truth: str) -> bool:
@@ -347,7 +418,7 @@ def is_right(word: str, truth: str) -> bool:
 def main() -> None:
     """Run, or write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("action", choices=("run", "table"))
+    parser.add_argument("action", choices=("run", "table", "record"))
     parser.add_argument("--data", type=Path, required=True, help="folder with en, zh, nli and docs")
     parser.add_argument("--models", type=Path, required=True, help="folder with bge-small-en, me5-small, raw-bert-l6")
     parser.add_argument("--folder", type=Path, required=True, help="of the results")
@@ -366,7 +437,21 @@ def main() -> None:
     tasks = [task for task in PARTS[args.part] if not args.tasks or task.name.startswith(tuple(args.tasks))]
     if args.action == "run":
         run(place, tasks, args.seeds, args.systems, args.limit)
-    print(table(place, tasks))
+    lines = lines_of(place, args.part, tasks)
+    print(table(lines))
+    if variants:
+        print(f"\n{variants_table(place, tasks)}")
+    if args.action == "record":
+        others = [line for line in read_record() if line.part != args.part]
+        written = sorted([*others, *lines], key=lambda line: line.part)
+        RECORD.write_text("".join(f"{json.dumps(asdict(line))}\n" for line in written), encoding="utf-8")
+
+
+def read_record() -> list[Line]:
+    """Return the lines that are kept with the project."""
+    if not RECORD.is_file():
+        return []
+    return [Line(**json.loads(line)) for line in RECORD.read_text(encoding="utf-8").splitlines()]
 
 
 if __name__ == "__main__":

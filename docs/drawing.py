@@ -24,7 +24,8 @@ def colours(ground: dict[str, str], series: Sequence[str]) -> str:
     rules = [f"text{{fill:{ink}}}.muted{{fill:{muted}}}.page{{fill:{blank};stroke:{grid}}}.rule{{stroke:{grid}}}"]
     for look, colour in (("plain", muted), ("open", muted), ("pull", series[0]), ("push", series[1])):
         rules.append(f".{look}{{stroke:{colour}}}.tip-{look}{{fill:{colour}}}rect.{look}{{fill:{colour}}}")
-    return "".join([*rules, f".dot{{fill:{blank};stroke:{ink}}}.full{{fill:{ink}}}"])
+    marks = f".dot.ours{{fill:{series[0]};stroke:{series[0]}}}.dot.rival{{fill:{muted};stroke:{blank}}}"
+    return "".join([*rules, f".dot{{fill:{blank};stroke:{ink}}}.full{{fill:{ink}}}{marks}"])
 
 
 STYLE = (

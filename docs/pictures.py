@@ -22,6 +22,7 @@ MIDDLE = WIDTH / 2
 RIGHT = WIDTH - EDGE
 
 CURVES = Path(__file__).parent.parent / "benchmarks/results/curves.jsonl"
+WITHOUT_A_FLAG = Path(__file__).parent.parent / "benchmarks/results/without_a_flag.jsonl"
 REPRODUCED = Path(__file__).parent.parent / "reproduce/cosent/results"
 LEARNT = {"stsb": "STS-B", "sickr": "SICK-R", "mrpc": "MRPC", "paws": "PAWS"}
 CURVE_LOOKS = {"samesense": "pull", "sentence-transformers": "push"}
@@ -419,7 +420,46 @@ def _learning(picture: Picture, corner: Point, title: str, ways: dict[str, list[
             picture.line(place(*before), place(*after), look=look, tip=False)
 
 
-PICTURES = (cosent, supmpn, simcse, rankcse, origin, explanation, distil, mixed, training, convergence)
+PART_LABELS = {"final": "Tasks that were run once", "development": "Tasks on which defaults were chosen"}
+
+
+def without_a_flag() -> Picture:
+    """How far a training without a flag and each recipe raise the figure of the start, by task."""
+    lines = [json.loads(line) for line in WITHOUT_A_FLAG.read_text(encoding="utf-8").splitlines()]
+    parts = {part: [line for line in lines if line["part"] == part] for part in PART_LABELS}
+    parts = {part: of_part for part, of_part in parts.items() if of_part}
+    gains = [value - line["start"] for line in lines for value in (line["ours"], *line["rivals"].values())]
+    lowest, highest = math.floor(min(0, *gains) / 5) * 5, math.ceil(max(gains) / 5) * 5
+    left = EDGE + 12
+
+    def place(gain: float) -> float:
+        return round(left + (RIGHT - 12 - left) * (gain - lowest) / (highest - lowest), 1)
+
+    picture = Picture("samesense train without a flag, and recipes", 92 + 38 * len(lines) + 38 * len(parts))
+    picture.dot(EDGE + 6, 24, radius=6, look="ours")
+    picture.text(EDGE + 20, 29, "samesense train, no flag", "small")
+    picture.dot(226, 24, radius=5, look="rival")
+    picture.text(238, 29, "recipes that people copy", "small")
+    picture.text(EDGE, 52, "Points that a training adds to the figure of its start", "muted")
+    level = 60
+    for part, of_part in parts.items():
+        picture.text(EDGE, level + 26, PART_LABELS[part], "bold")
+        level += 38
+        top = level
+        for line in of_part:
+            picture.text(RIGHT, level + 12, line["task"], "small", "end")
+            for value in line["rivals"].values():
+                picture.dot(place(value - line["start"]), level + 24, radius=5, look="rival")
+            picture.dot(place(line["ours"] - line["start"]), level + 24, radius=6, look="ours")
+            level += 38
+        picture.line((place(0), top), (place(0), level), tip=False)
+    step = 10 if highest - lowest > 20 else 5
+    for gain in range(math.ceil(lowest / step) * step, highest + 1, step):
+        picture.text(place(gain), level + 20, f"{gain:+d}" if gain else "start", "muted", "middle")
+    return picture
+
+
+PICTURES = (cosent, supmpn, simcse, rankcse, origin, explanation, distil, mixed, training, convergence, without_a_flag)
 
 
 def main(arguments: list[str]) -> int:

@@ -141,6 +141,8 @@ def test_an_origin_is_explained_by_its_contexts(monkeypatch, capsys):
     )
 
     class Opened:
+        protocol = "contexts"
+
         def explain(self, first, second, *, top):
             assert (first, second, top) == ("a", "b", 2)
             return Explanation(sentences=("a", "b"), score=0.5, contexts=4, alike=[entry], apart=[])

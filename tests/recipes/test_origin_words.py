@@ -84,8 +84,9 @@ def test_it_is_a_model_that_embeds(made):
     assert "the 20 likeliest of 192 words in 8 dimensions (own 0.4, state 0.2, words 0.4)" in opened.protocol
     assert "60 sentences of the corpus" in opened.protocol
     assert opened.identity == origin.identity
-    told = samesense.explain(f"origin:{made}", *PAIR, top=2)
-    assert len(told.both) <= 2 and told.score == pytest.approx(origin([PAIR])[0], abs=1e-6)
+    explanation = samesense.explain(f"origin:{made}", *PAIR, top=2)
+    assert len(explanation.both) <= 2 and explanation.score == pytest.approx(origin([PAIR])[0], abs=1e-6)
+    assert samesense.explain(opened, *PAIR, top=2).to_dict() == explanation.to_dict()
 
 
 def test_how_it_computes_is_its_own(made, model, monkeypatch):

@@ -120,7 +120,6 @@ def explain(
         Prints as a table: the share of each word of either text, and of pairs of words.
     """
     from samesense.inference.models.load import load
-    from samesense.inference.names import split_kind
 
     check_choice("by", by, ExplainBy)
     check_choice("precision", precision, Precision)
@@ -135,11 +134,10 @@ def explain(
         from samesense.inference.sentences import match_sentences
 
         return match_sentences(load(model, precision=precision, texts=[text1, text2]), [(text1, text2)])[0]
-    kind, name = split_kind(model) if isinstance(model, str) else ("", "")
-    if by == "auto" and kind == "origin":
-        from samesense.inference.models.functions import open_origin
-
-        return open_origin(name, precision=precision).explain(text1, text2, top=top)
     from samesense.inference.explain import explain as run
 
-    return run(load(model, precision=precision), text1, text2, by=by)
+    opened = load(model, precision=precision)
+    if by == "auto" and opened.explainer is not None:
+        explanation: Contexts | WordExplanation = opened.explainer(text1, text2, top)
+        return explanation
+    return run(opened, text1, text2, by=by)

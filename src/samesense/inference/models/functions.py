@@ -173,7 +173,7 @@ def _of_origin(origin: Origin | WordOrigin) -> Model:
     from samesense.context.origin.word_origin import WordOrigin
 
     if not isinstance(origin, WordOrigin):
-        return Model(score=origin, protocol=origin.protocol)
+        return _explained_by(origin, Model(score=origin, protocol=origin.protocol))
     reader = origin.reader
     reading = Reading(reader.longest, lambda texts: reader.lengths(texts).tolist(), reader.spans)
     encoder = FunctionEncoder(
@@ -183,7 +183,12 @@ def _of_origin(origin: Origin | WordOrigin) -> Model:
         reading=lambda: reading,
         uncached=lambda texts: origin.fresh().encode(texts),
     )
-    return Model(encoder)
+    return _explained_by(origin, Model(encoder))
+
+
+def _explained_by(origin: Origin | WordOrigin, model: Model) -> Model:
+    model.explainer = lambda first, second, top: origin.explain(first, second, top=top)
+    return model
 
 
 def _vectors(place: str) -> FunctionEncoder:

@@ -65,6 +65,8 @@ class Model:
         home: name it was opened by, and the file of its calibration unless that is in its folder; ``None`` in memory,
             and if it was opened with another prompt or pooling than its folder has.
         reopen: opens a model again that cannot be pickled, such as an Origin with its files; ``None`` for others.
+        explainer: explains the score of two texts by a number of the model's own words or contexts, as an Origin does;
+            ``None`` for others.
 
     Example:
         >>> model = load("default")  # doctest: +SKIP
@@ -98,6 +100,7 @@ class Model:
         self._protocol = protocol
         self.home: tuple[str, Path | None] | None = None
         self.reopen: Callable[[], Model] | None = None
+        self.explainer: Callable[[str, str, int], Any] | None = None
         self._cache_folder: Path | None = None
 
     def __repr__(self) -> str:
