@@ -399,8 +399,8 @@ def variants_table(place: Place, tasks: Sequence[Task]) -> str:
 def variant_row(task: Task, name: str, variant: Runs, ours: Runs) -> str:
     """Return a row of the table of variants, over the seeds that both have."""
     seeds = {run.seed for run in variant.evidence} & {run.seed for run in ours.evidence}
-    both = ([run for run in runs.evidence if run.seed in seeds] for runs in (variant, ours))
-    comparison = compare_runs(*both, SAMPLES)
+    its, mine = ([run for run in runs.evidence if run.seed in seeds] for runs in (variant, ours))
+    comparison = compare_runs(its, mine, SAMPLES)
     interval = f"{100 * comparison.difference:+.2f} [{100 * comparison.low:+.1f}, {100 * comparison.high:+.1f}]"
     cells = [task.name, name, f"{variant.mean:.2f}", f"{ours.mean:.2f}", interval]
     return f"| {' | '.join([*cells, f'{variant.seconds:.0f} / {ours.seconds:.0f}'])} |"

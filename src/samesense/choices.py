@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 from samesense.errors import ConfigError
 
-BackendOption = Literal["auto", "torch", "onnx", "onnx-int8", "openvino", "openvino-int8"]
+BackendOption = Literal["auto", "torch", "onnx", "onnx-int8", "openvino", "openvino-bfloat16", "openvino-int8"]
 """Backends that a user may request."""
 
 CalibrationMap = Literal["auto", "isotonic", "logistic"]

@@ -154,6 +154,20 @@ def test_openvino_is_offered_where_it_is_installed_within_the_same_bound():
     assert fastest({"onnx": 100.0, "openvino": 101.0}) == "openvino"
 
 
+@pytest.mark.parametrize(("there", "points", "offered"), [(True, 0.1, True), (True, 0.11, False), (False, 0.0, False)])
+def test_openvino_in_bfloat16_is_offered_where_the_processor_has_it(there, points, offered):
+    offers = backends.exported_backends(
+        described({"openvino-bfloat16": points}),
+        "auto",
+        "auto",
+        torch_there=False,
+        bfloat16_there=False,
+        openvino_there=True,
+        openvino_bfloat16_there=there,
+    )
+    assert ("openvino-bfloat16" in offers) == offered
+
+
 def test_another_version_of_openvino_is_measured_again(monkeypatch, tmp_path):
     versions = {"openvino": "1"}
     monkeypatch.setattr(backends, "installed_versions", lambda packages: versions)

@@ -17,6 +17,7 @@ from samesense.inference.models import backends
 from samesense.inference.onnx.export import RANGE_TEXTS, RangeTexts, export
 from samesense.inference.onnx.format import DESCRIPTION, GRAPHS, read_description
 from samesense.inference.onnx.open_graph import open_graph
+from samesense.inference.onnx.openvino_encoder import openvino_has_bfloat16
 from samesense.inference.search.ties import noise_of
 from tests.inference.exported import whitened
 
@@ -58,6 +59,19 @@ def test_int8_is_near_and_its_texts_are_on_record(folder, sentences):
     assert description.ranges.source == "dev.tsv" and 0 < description.ranges.texts <= RANGE_TEXTS
     assert {"openvino", "openvino-int8"} <= set(description.drift.points)
     assert "ranges of openvino-int8 from" in str(description)
+
+
+def test_bfloat16_is_near_where_the_processor_has_it(folder, sentences):
+    if not openvino_has_bfloat16():
+        with pytest.raises(ConfigError, match="Take the backend openvino"):
+            open_graph(folder, "openvino-bfloat16")
+        return
+    rough = samesense.load(str(folder), backend="openvino-bfloat16")
+    exact = open_graph(folder, "openvino").encode(sentences)
+    rows = rough.encode(sentences, normalize=True)
+    assert rough.backend == "openvino-bfloat16" and "openvino-bfloat16" in rough.protocol
+    assert not np.array_equal(rows, exact) and (rows * unit(exact.astype(np.float64))).sum(axis=1).min() > 0.999
+    assert "openvino-bfloat16" in read_description(folder).drift.points
 
 
 @pytest.mark.parametrize("name", ["openvino", "openvino-int8"])

@@ -76,8 +76,8 @@ def serve(  # noqa: PLR0913 - the flags of the command
         token_ids: accept token ids in place of texts; right only for clients that use the model's own tokenizer.
         long: ``"cut"`` or ``"refuse"`` texts that are longer than the model reads.
         limits: limits on requests, such as ``Limits(max_texts=64)``, from ``samesense.api.serve``.
-        backend: ``"auto"``, ``"torch"``, or for exported folders ``"onnx"``, ``"onnx-int8"``, ``"openvino"`` or
-            ``"openvino-int8"``; ``"auto"`` is onnx for these.
+        backend: ``"auto"``, ``"torch"``, or for exported folders ``"onnx"``, ``"onnx-int8"``, ``"openvino"``,
+            ``"openvino-bfloat16"`` or ``"openvino-int8"``; ``"auto"`` is onnx for these.
         precision: arithmetic of torch; ``"auto"`` is bfloat16 where the processor supports it.
 
     Raises:

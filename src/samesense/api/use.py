@@ -63,8 +63,9 @@ def encode(  # noqa: PLR0913 - each is one flag of the command
         columns: name of the table's column of texts, if several hold texts.
         chunk: split texts longer than the model's maximum length into windows, and take the ``"mean"`` of their
             vectors, or the ``"max"`` of each dimension; by default the model ignores the rest of a text.
-        backend: ``"auto"``, ``"torch"``, or for exported folders ``"onnx"``, ``"onnx-int8"``, ``"openvino"`` or
-            ``"openvino-int8"``; ``"auto"`` measures which is fastest on this machine, for 5000 texts or more.
+        backend: ``"auto"``, ``"torch"``, or for exported folders ``"onnx"``, ``"onnx-int8"``, ``"openvino"``,
+            ``"openvino-bfloat16"`` or ``"openvino-int8"``; ``"auto"`` measures which is fastest on this machine, for
+            5000 texts or more.
         precision: arithmetic of torch; ``"auto"`` is bfloat16 where the processor supports it.
         deterministic: the bits of a vector depend on its text alone, not on the batch; slower.
         device: torch device, as in ``"cuda"``; by default a GPU if there is one.

@@ -37,10 +37,11 @@ def _tell(description: Description) -> None:
         if drift is not None:
             change = _points(drift.reference, drift.points[name])
         put("\t".join((*cells, change)))
-    # What torch itself changes at lower precision, to judge the others by.
-    if drift is not None and "torch-bfloat16" in drift.points:
-        put("\t".join(("torch-bfloat16", "", "", "", _points(drift.reference, drift.points["torch-bfloat16"]))))
-    for backend in ("onnx-int8", "openvino-int8", "torch-bfloat16"):
+    # Those without a graph of their own; what torch itself changes at lower precision is to judge the others by.
+    for backend in ("openvino-bfloat16", "torch-bfloat16"):
+        if drift is not None and backend in drift.points:
+            put("\t".join((backend, "", "", "", _points(drift.reference, drift.points[backend]))))
+    for backend in ("onnx-int8", "openvino-int8", "openvino-bfloat16", "torch-bfloat16"):
         if backend in description.agreement:
             logger.info(f"{backend}: {description.agreement[backend].text()}")
     if description.ranges is not None:

@@ -21,7 +21,16 @@ from samesense.hashes import json_hash
 from samesense.inference.onnx.format import Description, is_graph_backend
 from samesense.types import Encode, Precision
 
-Backend = Literal["torch-float32", "torch-bfloat16", "numpy", "onnx", "onnx-int8", "openvino", "openvino-int8"]
+Backend = Literal[
+    "torch-float32",
+    "torch-bfloat16",
+    "numpy",
+    "onnx",
+    "onnx-int8",
+    "openvino",
+    "openvino-bfloat16",
+    "openvino-int8",
+]
 """Backends that compute."""
 
 EXACT: tuple[Backend, ...] = ("onnx", "openvino", "torch-float32")
@@ -62,7 +71,11 @@ def check_backend(backend: BackendOption, precision: Precision) -> None:
     if backend in ("onnx-int8", "openvino-int8") and precision != "auto":
         raise ConfigError(f"The backend {backend} computes in eight bits; received precision {precision} too.")
     if backend in ("onnx", "openvino") and precision == "bfloat16":
-        raise ConfigError(f"The backend {backend} computes in float32; for bfloat16 take the backend torch.")
+        raise ConfigError(
+            f"The backend {backend} computes in float32; for bfloat16 take the backend torch or openvino-bfloat16."
+        )
+    if backend == "openvino-bfloat16" and precision == "float32":
+        raise ConfigError("The backend openvino-bfloat16 computes in bfloat16; for float32 take the backend openvino.")
 
 
 def exported_backends(
@@ -73,11 +86,12 @@ def exported_backends(
     torch_there: bool,
     bfloat16_there: bool,
     openvino_there: bool = False,
+    openvino_bfloat16_there: bool = False,
 ) -> list[Backend]:
     """Return the backends of an exported folder that satisfy a request, the default first.
 
     ``torch_there`` says that torch is installed and the folder holds its weights, ``openvino_there`` that OpenVINO is
-    installed.
+    installed, and ``openvino_bfloat16_there`` that it computes in bfloat16 on this processor.
     """
     check_backend(backend, precision)
     if is_graph_backend(backend):
@@ -100,6 +114,7 @@ def exported_backends(
             "onnx-int8": "onnx-int8" in description.graphs,
             "openvino-int8": openvino_there and "openvino-int8" in description.graphs,
             "torch-bfloat16": torch_there and bfloat16_there,
+            "openvino-bfloat16": openvino_bfloat16_there,
         }
         backends += [name for name, there in inexact.items() if there and keeps_spearman(description, name)]
     return backends

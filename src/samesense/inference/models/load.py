@@ -18,7 +18,14 @@ from samesense.errors import ConfigError, ModelError
 from samesense.execution.progress import stage
 from samesense.execution.torch_import import uncollected
 from samesense.hub import check_model
-from samesense.inference.models.backends import Backend, Choice, check_backend, choose, exported_backends
+from samesense.inference.models.backends import (
+    Backend,
+    Choice,
+    check_backend,
+    choose,
+    exported_backends,
+    keeps_spearman,
+)
 from samesense.inference.models.functions import FunctionEncoder, open_kind
 from samesense.inference.models.maps import apply_maps
 from samesense.inference.models.model import Model
@@ -27,6 +34,7 @@ from samesense.inference.names import parse_maps, split_kind, split_maps
 from samesense.inference.onnx.format import is_exported, is_graph_backend, read_description
 from samesense.inference.onnx.graph_encoder import EXPORT_FLAGS
 from samesense.inference.onnx.open_graph import open_graph
+from samesense.inference.onnx.openvino_encoder import openvino_has_bfloat16
 from samesense.types import Encode, PoolingName, Precision
 
 if TYPE_CHECKING:
@@ -349,13 +357,18 @@ def _exported(name: str, options: _Options) -> Model:
         _raise_without_torch(name)
     # The last condition loads torch, so the others come first.
     bfloat16_there = torch_there and (torch_requested or options.sample is not None) and _computes_in_bfloat16()
+    description = read_description(name)
+    openvino_there = has_openvino()
+    # Where it cannot be chosen, OpenVINO need not be imported.
+    choosable = options.sample is not None and keeps_spearman(description, "openvino-bfloat16")
     backends = exported_backends(
-        read_description(name),
+        description,
         backend,
         options.precision,
         torch_there=torch_there,
         bfloat16_there=bfloat16_there,
-        openvino_there=has_openvino(),
+        openvino_there=openvino_there,
+        openvino_bfloat16_there=openvino_there and choosable and openvino_has_bfloat16(),
     )
 
     def open_by(backend: Backend) -> Model:

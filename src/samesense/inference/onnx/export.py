@@ -55,6 +55,7 @@ from samesense.inference.onnx.format import (
 from samesense.inference.onnx.graph import check_modules, graph_inputs, write_graph, write_int8, write_openvino_int8
 from samesense.inference.onnx.graph_encoder import GraphEncoder
 from samesense.inference.onnx.open_graph import open_graph
+from samesense.inference.onnx.openvino_encoder import openvino_has_bfloat16
 from samesense.inference.onnx.token_encoder import cut_to, read_texts
 from samesense.metrics import spearman
 from samesense.results import plain
@@ -293,6 +294,8 @@ def _compare(
     names: list[GraphBackend] = [*description.graphs]
     if "openvino-int8" in names:
         names.append("openvino")  # which runs the graph of onnx
+        if openvino_has_bfloat16():
+            names.append("openvino-bfloat16")
     exported: dict[str, GraphEncoder] = {name: open_graph(folder, name) for name in names}
     checked_pairs = pairs if pairs is not None else _sample_pairs()
     # The awkward texts come first, so that the limit leaves none of them out.

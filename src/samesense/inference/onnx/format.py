@@ -16,7 +16,7 @@ DESCRIPTION = "samesense_onnx.json"
 GraphName = Literal["onnx", "onnx-int8", "openvino-int8"]
 """Graphs that an exported folder may hold."""
 
-GraphBackend = Literal["onnx", "onnx-int8", "openvino", "openvino-int8"]
+GraphBackend = Literal["onnx", "onnx-int8", "openvino", "openvino-bfloat16", "openvino-int8"]
 """Backends that run these graphs."""
 
 GRAPHS: dict[GraphName, str] = {
@@ -181,8 +181,8 @@ def is_graph_backend(backend: str) -> TypeGuard[GraphBackend]:
 
 
 def graph_name(backend: GraphBackend) -> GraphName:
-    """Return the graph that a backend runs: OpenVINO reads the ONNX graph in float32."""
-    if backend == "openvino":
+    """Return the graph that a backend runs: OpenVINO reads the ONNX graph, and computes it in either precision."""
+    if backend == "openvino" or backend == "openvino-bfloat16":  # mypy does not narrow by `in`
         return "onnx"
     return backend
 

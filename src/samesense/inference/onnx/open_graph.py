@@ -14,6 +14,6 @@ def open_graph(
     folder: str | Path, name: GraphBackend, *, deterministic: bool = False, threads: int | None = None
 ) -> GraphEncoder:
     """Return the encoder of a backend; ModelError if the folder cannot be read, MissingExtraError without OpenVINO."""
-    if name in ("openvino", "openvino-int8"):
+    if name.startswith("openvino"):
         return OpenvinoEncoder(folder, name, deterministic=deterministic, threads=threads)
     return OnnxEncoder(folder, name, deterministic=deterministic, threads=threads)

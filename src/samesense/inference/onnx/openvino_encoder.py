@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from samesense.errors import ModelError
+from samesense.errors import ConfigError, ModelError
 from samesense.failures import first_line, imported
 from samesense.inference.onnx.format import VECTOR_OUTPUT
 from samesense.inference.onnx.graph_encoder import GraphEncoder
@@ -20,14 +20,18 @@ from samesense.types import Embeddings
 
 
 class OpenvinoEncoder(GraphEncoder):
-    """Encodes with a folder written by ``samesense export``, by the backend ``openvino`` or ``openvino-int8``.
+    """Encodes with a folder written by ``samesense export``, by a backend whose name begins with ``openvino``.
 
-    ``openvino`` runs the ONNX graph in float32, also where the processor has bfloat16; ``openvino-int8`` runs the graph
-    that ``export --openvino-int8`` adds. MissingExtraError without the extra ``openvino``.
+    ``openvino`` runs the ONNX graph in float32, also where the processor has bfloat16, and ``openvino-bfloat16`` in
+    that, ConfigError where the processor has none. ``openvino-int8`` runs the graph that ``export --openvino-int8``
+    adds. MissingExtraError without the extra ``openvino``.
     """
 
     def _open_graph(self, graph: Path) -> tuple[list[str], int | None]:
-        self._compiled = _compiled(graph, self._threads, self.deterministic)
+        if self.name == "openvino-bfloat16" and not openvino_has_bfloat16():
+            raise ConfigError("This processor does not compute in bfloat16. Take the backend openvino.")
+        hint = "bf16" if self.name == "openvino-bfloat16" else "f32"
+        self._compiled = _compiled(graph, self._threads, self.deterministic, hint)
         self._requests = threading.local()
         widths = [_width(output) for output in self._compiled.outputs if VECTOR_OUTPUT in output.names]
         return [name.any_name for name in self._compiled.inputs], next(iter(widths), None)
@@ -63,14 +67,19 @@ def _width(output: Any) -> int | None:
     return int(last.get_length())
 
 
-def _compiled(graph: Path, threads: int, deterministic: bool) -> Any:
+def openvino_has_bfloat16() -> bool:
+    """Return whether OpenVINO computes in bfloat16 on this processor."""
+    return "BF16" in openvino_core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
+
+
+def _compiled(graph: Path, threads: int, deterministic: bool, precision: str) -> Any:
     """Return a compiled graph: one batch at a time on all threads, or if deterministic, each text on one thread."""
     core = openvino_core()
     settings = {
         "INFERENCE_NUM_THREADS": threads,
         "NUM_STREAMS": threads if deterministic else 1,
-        # OpenVINO takes bfloat16 where the processor has it; vectors must not differ between machines that much.
-        "INFERENCE_PRECISION_HINT": "f32",
+        # By itself OpenVINO takes bfloat16 where the processor has it; vectors must not differ so much by machine.
+        "INFERENCE_PRECISION_HINT": precision,
         "DYNAMIC_QUANTIZATION_GROUP_SIZE": 0,
         # Pinned threads of two processes would share the same cores.
         "ENABLE_CPU_PINNING": False,
