@@ -97,15 +97,19 @@ def test_with_few_links_in_the_sample_most_lists_are_looked_in():
         assert np.isnan(search_lists.recall) == (search_lists.sampled == 0)
 
 
-def test_all_lists_together_hold_every_pair_once(monkeypatch):
+@pytest.mark.parametrize("range_pairs", [1, 300, 10**6])
+def test_all_lists_together_hold_every_pair_once(range_pairs, monkeypatch):
     monkeypatch.setattr(lists, "WANTED", 1.1)
+    monkeypatch.setattr(lists, "RANGE_PAIRS", range_pairs)
+    monkeypatch.setattr(lists, "SCAN_ROWS", 50)
     monkeypatch.setattr(lists, "BLOCK_ROWS", 7)
     vectors = unit_rows(made(120, 20))
     search_lists = lists.make_lists(vectors, vectors, 0.5, 200)
     assert (search_lists.probes.shape[1], search_lists.recall) == (15, 1.0)
     pairs = [
         pair
-        for near in lists.near_in_lists(search_lists, 0.5)
+        for numbers in lists.cut_lists(search_lists)
+        for near in lists.near_in_lists(search_lists, 0.5, numbers)
         for pair in zip(*map(np.ndarray.tolist, near), strict=True)
     ]
     assert len({pair[:2] for pair in pairs}) == len(pairs)
@@ -113,7 +117,8 @@ def test_all_lists_together_hold_every_pair_once(monkeypatch):
     across = lists.make_lists(vectors[:20], vectors[20:], 0.5, 200)
     pairs = {
         pair[:2]
-        for near in lists.near_in_lists(across, 0.5)
+        for numbers in lists.cut_lists(across)
+        for near in lists.near_in_lists(across, 0.5, numbers)
         for pair in zip(*map(np.ndarray.tolist, near), strict=True)
     }
     assert pairs == {(i, j - 20) for i, j in all_pairs(vectors, 0.5) if i < 20 <= j}

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from samesense.inference.search.exact import margin
-from samesense.inference.search.lists import make_lists, near_in_lists
+from samesense.inference.search.lists import Lists, make_lists, near_in_lists, range_by_range
 from samesense.inference.search.mining import Near, near_pairs, pair_blocks, pair_cosines
 from samesense.types import Embeddings, Indices, Scores
 
@@ -133,8 +133,22 @@ def exact_links(vectors: Embeddings, floor: float, *, most: int = LINKS_PER_ROW)
 def approximate_links(vectors: Embeddings, floor: float, *, most: int = LINKS_PER_ROW) -> Links:
     """Return the links of unit rows ``(rows, dim)`` that are in close lists, with the measured recall."""
     lists = make_lists(vectors, vectors, floor, most)
-    reached = _links(near_in_lists(lists, floor), vectors, floor, most)
-    return replace(reached, recall=lists.recall, sampled=lists.sampled)
+    ranges = (links_in_lists(lists, numbers, floor, most) for numbers in range_by_range(lists))
+    return merge_links(ranges, lists, floor, most)
+
+
+def links_in_lists(lists: Lists, numbers: range, floor: float, most: int) -> Links:
+    """Return the links of a range of lists; a row has ``most`` links in each range."""
+    return _links(near_in_lists(lists, floor, numbers), lists.targets, floor, most)
+
+
+def merge_links(ranges: Iterable[Links], lists: Lists, floor: float, most: int) -> Links:
+    """Return the links of all ranges of the lists, in the order of the lists, with their recall."""
+    closest = _Closest(len(lists.targets), most)
+    for links in ranges:
+        np.maximum(closest.beyond, links.beyond, out=closest.beyond)
+        closest.add(Near(links.first, links.second, links.scores), links.scores)
+    return replace(_sorted_links(closest, floor), recall=lists.recall, sampled=lists.sampled)
 
 
 def _links(pairs: Iterable[Near], vectors: Embeddings, floor: float, most: int) -> Links:
@@ -146,6 +160,10 @@ def _links(pairs: Iterable[Near], vectors: Embeddings, floor: float, most: int) 
             scores = pair_cosines(vectors, block)
             above = scores >= floor
             closest.add(block.take(above), scores[above])
+    return _sorted_links(closest, floor)
+
+
+def _sorted_links(closest: _Closest, floor: float) -> Links:
     links = closest.choose()
     # One order for the links, in whichever order they were found.
     links = links.take(np.lexsort((links.second, links.first)))

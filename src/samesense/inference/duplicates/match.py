@@ -21,7 +21,7 @@ from samesense.inference.duplicates.unlike import Unlike
 from samesense.inference.duplicates.work import open_work
 from samesense.inference.models.model import Model
 from samesense.inference.search.exact import Best, nearest, unit_rows
-from samesense.inference.search.lists import blocks, make_lists, near_in_lists
+from samesense.inference.search.lists import blocks, make_lists, near_in_lists, range_by_range
 from samesense.inference.search.mining import check_threshold, pair_blocks
 from samesense.inference.search.ties import groups, in_order, same_as
 from samesense.results import ShownRows
@@ -241,11 +241,11 @@ def _approximate(vectors: Embeddings, split: int, floor: float, count: int) -> L
     """Return nearly the links of :func:`_exact`, from the lists closest to each row, with the measured recall."""
     lists = make_lists(vectors[:split], vectors[split:], floor, count)
     matches = [(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))]
-    for near in near_in_lists(lists, floor):
-        for block in pair_blocks(near):
-            scores = row_cosines(vectors[block.first], vectors[split + block.second])
-            close = scores >= floor
-            matches.append((block.first[close], block.second[close], scores[close]))
+    near_pairs = (near for numbers in range_by_range(lists) for near in near_in_lists(lists, floor, numbers))
+    for block in (block for near in near_pairs for block in pair_blocks(near)):
+        scores = row_cosines(vectors[block.first], vectors[split + block.second])
+        close = scores >= floor
+        matches.append((block.first[close], block.second[close], scores[close]))
     first, second, scores = (np.concatenate(block) for block in zip(*matches, strict=True))
     order = np.lexsort((second, -scores, first))
     # The second term is where the row of each link begins.

@@ -40,6 +40,12 @@ ROUNDS = 4
 ROWS_A_LIST = 32
 """Sampled rows for k-means, for each list."""
 
+RANGE_PAIRS = 2**28
+"""Pairs of rows compared in a range of lists, a few seconds of work; a longer list is a range of its own."""
+
+SCAN_ROWS = 2**18
+"""Rows whose lists are looked through at once."""
+
 
 @dataclass(frozen=True)
 class Lists:
@@ -67,20 +73,34 @@ class Lists:
 def make_lists(queries: Embeddings, targets: Embeddings, floor: float, most: int) -> Lists:
     """Return unit rows ``(targets, dim)`` in lists, and the number of lists that each query must search.
 
-    The number is chosen by the recall on :data:`SAMPLE` queries: the share of their links that are found, where a link
-    has a cosine at the ``floor`` or above, up to ``most`` each. Queries that are the targets themselves must be given
-    as the same object. The result is deterministic.
+    The number is chosen by :func:`choose_probes`. Queries that are the targets themselves must be given as the same
+    object. The result is deterministic.
     """
-    same = queries is targets
-    # Lists of 8 rows or more; for many rows, about as many lists as rows in a list.
-    count = int(max(1, min(np.sqrt(8 * len(targets)), len(targets) / 8)))
-    centres = _centres(targets, count)
-    probes = _closest(queries, centres, min(PROBES[-1], count))
-    if same:
+    centres = list_centres(targets)
+    probes = closest_lists(queries, centres, PROBES[-1])
+    if queries is targets:
         # A copy, as a view would keep all probes in memory.
         homes = probes[:, 0].copy()
     else:
-        homes = _closest(targets, centres, 1)[:, 0]
+        homes = closest_lists(targets, centres, 1)[:, 0]
+    return choose_probes(queries, probes, targets, homes, floor, most)
+
+
+def choose_probes(
+    queries: Embeddings,
+    probes: npt.NDArray[np.int32],
+    targets: Embeddings,
+    homes: npt.NDArray[np.int32],
+    floor: float,
+    most: int,
+) -> Lists:
+    """Return the lists with the lowest number of :data:`PROBES` that reaches the recall :data:`WANTED`.
+
+    Recall is measured on :data:`SAMPLE` queries: the share of their links that are found, where a link has a cosine at
+    the ``floor`` or above, up to ``most`` each. ``probes`` are the closest lists of each query, more than needed; the
+    arguments are otherwise those of :class:`Lists`.
+    """
+    same = queries is targets
     sample = np.sort(np.random.default_rng(0).choice(len(queries), size=min(SAMPLE, len(queries)), replace=False))
     # One more where a row finds itself, which is no link.
     best = [Best(most + same) for _ in sample]
@@ -99,9 +119,22 @@ def make_lists(queries: Embeddings, targets: Embeddings, floor: float, most: int
             hits |= _meets(probes[second, :used], homes[first])
         recall = float(hits.mean()) if len(hits) else np.nan
         # Fewer sampled links than ENOUGH say little about the recall: the next step is taken.
-        if used >= count or (len(hits) >= ENOUGH and recall >= WANTED):
+        if used >= probes.shape[1] or (len(hits) >= ENOUGH and recall >= WANTED):
             break
     return Lists(queries, probes[:, :used].copy(), targets, homes, same, recall, len(first))
+
+
+def cut_lists(lists: Lists) -> list[range]:
+    """Return all lists in ranges of about :data:`RANGE_PAIRS` compared pairs each, in order."""
+    count = int(lists.homes.max(initial=-1)) + 1
+    probing = np.zeros(count, dtype=np.int64)
+    for column in lists.probes.T:
+        probing += np.bincount(column, minlength=count)[:count]
+    pairs = probing * np.bincount(lists.homes, minlength=count)
+    # Lists belong to the range in which their first pair falls.
+    numbers = (np.cumsum(pairs) - pairs) // RANGE_PAIRS
+    starts = np.flatnonzero(np.diff(numbers, prepend=-1)).tolist()
+    return [range(start, stop) for start, stop in zip(starts, [*starts[1:], count], strict=True)]
 
 
 def _meets(probes: npt.NDArray[np.int32], homes: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
@@ -110,26 +143,47 @@ def _meets(probes: npt.NDArray[np.int32], homes: npt.NDArray[np.int32]) -> npt.N
     return hits
 
 
-def near_in_lists(lists: Lists, floor: float) -> Iterator[Near]:
-    """Yield the pairs of a query and a target in a probed list, each once, whose cosine may reach the floor."""
-    of_list = np.argsort(lists.homes, kind="stable")
-    ends = np.searchsorted(lists.homes[of_list], np.arange(lists.homes.max(initial=-1) + 2))
-    by_list = np.argsort(lists.probes, axis=None, kind="stable")
-    stops = np.searchsorted(lists.probes.ravel()[by_list], np.arange(len(ends)))
+def range_by_range(lists: Lists) -> Iterator[range]:
+    """Yield the ranges of :func:`cut_lists`, with a progress bar."""
+    ranges = cut_lists(lists)
+    with progress_bar("neighbours", "list", sum(map(len, ranges)), leave=False) as bar:
+        for numbers in ranges:
+            yield numbers
+            bar.update(len(numbers))
+
+
+def near_in_lists(lists: Lists, floor: float, numbers: range) -> Iterator[Near]:
+    """Yield the pairs of a query and a target in a probed list whose cosine may reach the floor, of a range of lists.
+
+    Over all ranges each pair is yielded once.
+    """
     slack = margin(lists.targets.shape[1])
-    with progress_bar("neighbours", "list", len(ends) - 1, leave=False) as bar:
-        for number in range(len(ends) - 1):
-            # Places in the flat array of probes; divided by the probes of a query they are queries.
-            probing = np.sort(by_list[stops[number] : stops[number + 1]] // lists.probes.shape[1])
-            members = of_list[ends[number] : ends[number + 1]]
-            for rows in _row_blocks(members):
-                right = lists.targets[rows]
-                for queries in _row_blocks(probing):
-                    scores = lists.queries[queries] @ right.T
-                    query_rows, target_rows = np.nonzero(scores >= floor - slack)
-                    near = Near(queries[query_rows], rows[target_rows], scores[query_rows, target_rows])
-                    yield _once(lists, near) if lists.same else near
-            bar.update(1)
+    members = _rows_of_lists(lists.homes[:, None], numbers)
+    probing = _rows_of_lists(lists.probes, numbers)
+    for list_members, list_queries in zip(members, probing, strict=True):
+        for rows in _row_blocks(list_members):
+            right = lists.targets[rows]
+            for queries in _row_blocks(list_queries):
+                scores = lists.queries[queries] @ right.T
+                query_rows, target_rows = np.nonzero(scores >= floor - slack)
+                near = Near(queries[query_rows], rows[target_rows], scores[query_rows, target_rows])
+                yield _once(lists, near) if lists.same else near
+
+
+def _rows_of_lists(table: npt.NDArray[np.int32], numbers: range) -> list[Indices]:
+    """Return for each list of a range the rows of a table ``(rows, lists of a row)`` that name it, ascending."""
+    rows = [np.zeros(0, dtype=np.int64)]
+    names = [np.zeros(0, dtype=np.int32)]
+    # Block by block, as the table may be memory-mapped.
+    for start in range(0, len(table), SCAN_ROWS):
+        block = table[start : start + SCAN_ROWS]
+        within = (block >= numbers.start) & (block < numbers.stop)
+        rows.append(start + np.nonzero(within)[0])
+        names.append(block[within])
+    all_names = np.concatenate(names)
+    order = np.argsort(all_names, kind="stable")
+    cuts = np.searchsorted(all_names[order], np.arange(numbers.start + 1, numbers.stop))
+    return np.split(np.concatenate(rows)[order], cuts)
 
 
 def _once(lists: Lists, near: Near) -> Near:
@@ -151,15 +205,17 @@ def _row_blocks(rows: Indices) -> Iterator[Indices]:
         yield rows[start : start + BLOCK_ROWS]
 
 
-def _centres(vectors: Embeddings, count: int) -> Embeddings:
-    """Return the centres of lists ``(count, dim)``, by spherical k-means on a sample."""
+def list_centres(vectors: Embeddings) -> Embeddings:
+    """Return the centres of the lists of unit rows, ``(lists, dim)``, by spherical k-means on a sample."""
+    # Lists of 8 rows or more; for many rows, about as many lists as rows in a list.
+    count = int(max(1, min(np.sqrt(8 * len(vectors)), len(vectors) / 8)))
     random = np.random.default_rng(0)
     # Sorted, so that rows of a mapped file are read in order.
     rows = np.sort(random.choice(len(vectors), size=min(len(vectors), count * ROWS_A_LIST), replace=False))
     sample = vectors[rows]
     centres = sample[np.sort(random.choice(len(sample), size=count, replace=False))]
     for _ in range(ROUNDS):
-        homes = _closest(sample, centres, 1, "")[:, 0]
+        homes = closest_lists(sample, centres, 1, "")[:, 0]
         sums = np.zeros_like(centres)
         # Many rows share a list, and an indexed addition would count one of them.
         np.add.at(sums, homes, sample)
@@ -169,8 +225,11 @@ def _centres(vectors: Embeddings, count: int) -> Embeddings:
     return centres
 
 
-def _closest(vectors: Embeddings, centres: Embeddings, count: int, desc: str = "lists") -> npt.NDArray[np.int32]:
-    """Return for each row the ``count`` closest centres, the closest first ``(rows, count)``."""
+def closest_lists(
+    vectors: Embeddings, centres: Embeddings, count: int, desc: str = "lists"
+) -> npt.NDArray[np.int32]:
+    """Return for each row the ``count`` closest centres, or all if there are fewer, the closest first."""
+    count = min(count, len(centres))
     closest = np.empty((len(vectors), count), dtype=np.int32)
     with progress_bar(desc, "row", len(vectors), leave=False, inner=not desc) as bar:
         for ids, rows in blocks(vectors):
