@@ -26,6 +26,9 @@ DedupBy = Literal["representative", "linked"]
 ExplainBy = Literal["auto", "tokens", "occlusion", "sentences"]
 """What explains the score of two texts: token vectors, words left out, or matching sentences."""
 
+ExecutorName = Literal["embedded", "ray"]
+"""Where workers run: processes on this machine, or a Ray cluster."""
+
 Keep = Literal["first", "longest", "central"]
 """Which text of a group of duplicates is kept."""
 

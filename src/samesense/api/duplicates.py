@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from samesense.api.data import labelled_pairs, texts_of
-from samesense.choices import Chunk, DedupBy, Keep, SearchMethod, Threshold, check_choice
+from samesense.choices import Chunk, DedupBy, ExecutorName, Keep, SearchMethod, Threshold, check_choice, check_named
 from samesense.data.rows.sources import Source, names_among
 from samesense.data.rows.text import Header, Quoting, reads_tables
 from samesense.execution.progress import stage
@@ -18,6 +18,7 @@ from samesense.types import Precision
 if TYPE_CHECKING:
     from samesense.inference.duplicates.dedup import Deduplicated
     from samesense.inference.duplicates.match import Matched
+    from samesense.inference.duplicates.vector_shards import Sharing
     from samesense.inference.models.model import Model
     from samesense.reports.text_map import TextMap
 
@@ -47,6 +48,9 @@ def dedup(  # noqa: PLR0913 - the flags of the command
     header: Header | None = None,
     encoding: str | None = None,
     precision: Precision = "auto",
+    executor: ExecutorName | None = None,
+    workers: int | None = None,
+    address: str | None = None,
 ) -> Deduplicated:
     """Find near-duplicate texts, and keep one of each.
 
@@ -73,6 +77,11 @@ def dedup(  # noqa: PLR0913 - the flags of the command
             are not the same.
         columns: name of the table's column of texts, if several hold texts.
         precision: arithmetic; ``"auto"`` is bfloat16 where the processor supports it.
+        executor: shares an approximate search among workers of one thread each: ``"embedded"``, processes on this
+            machine, or ``"ray"``, a Ray cluster. Finished work is kept in ``work``, which all machines must see; the
+            same call resumes.
+        workers: processes on this machine, by default one per processor; shares the search as well.
+        address: of a running Ray cluster, ``"auto"`` or ``"HOST:PORT"``; by default one is started on this machine.
 
     Returns:
         Row positions from 0: ``kept``, ``removed`` with the kept row and the score, and ``groups``. ``at`` returns them
@@ -91,18 +100,43 @@ def dedup(  # noqa: PLR0913 - the flags of the command
         models = [place_of(name) for name in names_among(model)]
         check_map(map, [*names_among(source), *names_among(pairs), *models])
     work_folder = None if work is None else Path(work)
+    sharing = _sharing(model, precision, executor, workers, address, work_folder)
     texts = texts_of(source, columns)
     if map is not None:
         check_mapped(texts)
     # The folder is keyed by the model's fingerprint, which needs torch in any case.
     compared = None if work is not None else texts
     encoder, lowest = _load_with_threshold(model, threshold, min_precision, pairs, precision, compared)
-    deduplicated = run(texts, encoder, lowest, by=by, keep=keep, search=search, work=work_folder, chunk=chunk)
+    deduplicated = run(
+        texts, encoder, lowest, by=by, keep=keep, search=search, work=work_folder, chunk=chunk, sharing=sharing
+    )
     _say_unmerged(len(deduplicated.unmerged), "kept", chunk)
     if map is not None:
         with stage("drawing the map"):
             save_map(_map_of(deduplicated, encoder.name), map)
     return deduplicated
+
+
+def _sharing(
+    model: Any,
+    precision: Precision,
+    executor: ExecutorName | None,
+    workers: int | None,
+    address: str | None,
+    work: Path | None,
+) -> Sharing | None:
+    """Return how a search is shared among workers; ``None`` if it is done in this process."""
+    from samesense.execution.executors import choose_executor
+    from samesense.execution.threads import cores
+    from samesense.inference.duplicates.vector_shards import Sharing, check_shared_folder
+
+    if executor is None and workers is None and address is None:
+        return None
+    if executor is not None:
+        check_choice("executor", executor, ExecutorName)
+    chosen = choose_executor(executor or "embedded", workers=workers, address=address, default_workers=cores())
+    check_shared_folder(work)
+    return Sharing(chosen, check_named(model), precision)
 
 
 def _map_of(deduplicated: Deduplicated, model: str) -> TextMap:

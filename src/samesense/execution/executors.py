@@ -8,16 +8,14 @@ import signal
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from functools import partial
 from multiprocessing import connection, get_context
-from typing import Any, Literal
+from typing import Any
 
+from samesense.choices import ExecutorName
 from samesense.errors import ConfigError
 from samesense.execution.parent import when_parent_ends
 from samesense.execution.tasks import RETRIES, Answer, Executor, Outcome, Pending, Serial, Work, answer, failed
 from samesense.execution.threads import cores
 from samesense.failures import imported, shortened
-
-ExecutorName = Literal["embedded", "ray"]
-"""Processes on this machine, or a Ray cluster."""
 
 FEW_SHARDS = 10
 """Shards per process below which another process does not pay."""

@@ -11,8 +11,10 @@ import numpy as np
 
 from samesense.choices import Chunk, DedupBy, Keep, SearchMethod
 from samesense.inference.duplicates.groups import linked, represented
+from samesense.inference.duplicates.link_shards import links_by_shards
 from samesense.inference.duplicates.links import Links, approximate_links, exact_links, share_found
 from samesense.inference.duplicates.unlike import Unlike
+from samesense.inference.duplicates.vector_shards import Sharing, check_shared_folder, check_shared_search
 from samesense.inference.duplicates.work import open_work
 from samesense.inference.models.model import Model
 from samesense.inference.search.mining import check_threshold
@@ -185,6 +187,7 @@ def dedup(
     search: SearchMethod = "auto",
     work: Path | None = None,
     chunk: Chunk | None = None,
+    sharing: Sharing | None = None,
 ) -> Deduplicated:
     """Group texts that say the same at a threshold, and keep one of each group.
 
@@ -204,28 +207,37 @@ def dedup(
             :data:`EXACT_ROWS` distinct texts.
         work: folder that keeps vectors and links, for other thresholds of the same texts.
         chunk: how the windows of texts longer than the model reads are combined; ``None`` truncates such texts.
+        sharing: shares an approximate search among many workers, whose finished work is in ``work``; ``None`` searches
+            in this process, with the same result.
 
     Raises:
-        ConfigError: if the threshold is not a cosine.
+        ConfigError: if the threshold is not a cosine, or an exact search, or one without ``work``, is to be shared.
         ModelError: if a vector is not finite or all zeros.
         OutputError: if ``work`` holds something else.
     """
     check_threshold(threshold)
     unique = distinct(texts)
-    if approximately(search, len(unique.texts)):
+    approximate = approximately(search, len(unique.texts))
+    if sharing is not None:
+        check_shared_folder(work)
+        check_shared_search(approximate, len(unique.texts))
+    if approximate:
         find = approximate_links
         what = "dedup, approximate"
     else:
         find = exact_links
         what = "dedup, exact"
-    work_folder = open_work(work, what, model, unique.texts, chunk)
+    work_folder = open_work(work, what, model, unique.texts, chunk, sharing=sharing)
     unlike = Unlike(unique.texts, model.reading, in_windows=chunk is not None)
     group = linked if by == "linked" else represented
 
     def at_threshold(level: float) -> Deduplicated:
         # A folder keeps links for lower thresholds too, so that these need no second search.
         floor = level if work is None else max(-1.0, level - ROOM)
-        links = work_folder.links(level, lambda vectors: find(vectors, floor))
+        if sharing is None:
+            links = work_folder.links(level, lambda vectors: find(vectors, floor))
+        else:
+            links = work_folder.links(level, lambda _: links_by_shards(sharing.executor, work_folder, floor))
         close = links.scores >= level
         # Texts that differ in what the model did not read are no duplicates, even at a cosine of 1.
         same = close.copy()

@@ -1,6 +1,7 @@
 """The work folder of a search for near-duplicates: vectors and links of the texts.
 
-With them, another threshold needs neither the model nor a new search.
+With them, another threshold needs neither the model nor a new search. While many workers make them, unfinished shards
+are in a subfolder.
 """
 
 from __future__ import annotations
@@ -21,6 +22,13 @@ from samesense.failures import DAMAGED
 from samesense.files import LOCK, is_temporary, map_array, only_writer, read_json, replacing, write_json
 from samesense.hashes import json_hash, rows_hash
 from samesense.inference.duplicates.links import Links
+from samesense.inference.duplicates.vector_shards import (
+    SHARDED,
+    Sharing,
+    remove_shards,
+    remove_vector_shards,
+    write_vectors_by_shards,
+)
 from samesense.inference.encode import write_unit_vectors
 from samesense.inference.models.model import Model
 from samesense.places import check_folder
@@ -50,6 +58,7 @@ class Work:
 
     def __init__(self, folder: Path, about: About, holder: TemporaryDirectory[str] | None = None) -> None:
         self.folder = folder
+        self.about = about
         self._holder = holder
         self.vectors: Embeddings = map_array(folder / VECTORS, np.float32, about.rows * about.dim).reshape(
             -1, about.dim
@@ -68,6 +77,7 @@ class Work:
             with replacing(path) as beside, beside.open("wb") as stream:
                 # Without None, which numpy would pickle, and reading refuses pickles.
                 np.savez(stream, **{name: value for name, value in vars(stored).items() if value is not None})
+            remove_shards(self.folder)
         return stored
 
 
@@ -93,6 +103,7 @@ def open_work(
     texts: Sequence[str],
     chunk: Chunk | None = None,
     queries: int | None = None,
+    sharing: Sharing | None = None,
 ) -> Work:
     """Return the work on these texts, which are encoded unless the folder has their vectors.
 
@@ -104,6 +115,7 @@ def open_work(
         chunk: how the windows of texts longer than the model reads are combined; ``None`` truncates such texts.
         queries: number of texts at the beginning that are queries, the others being documents; ``None`` if the model
             does not distinguish them.
+        sharing: encodes the texts by many workers, which needs a folder; ``None`` encodes them in this process.
 
     Raises:
         OutputError: if the folder holds something else, or work on other texts or by another model, or another process
@@ -130,10 +142,14 @@ def open_work(
             identity = model.identity
         else:
             identity = f"{model.identity} {chunk} of windows"
-        unfinished = Unfinished(folder / UNFINISHED, identity, model.look)
-        dim = write_unit_vectors(model, texts, folder / VECTORS, unfinished, chunk, queries)
+        if sharing is not None:
+            dim = write_vectors_by_shards(sharing, texts, folder, folder / VECTORS, chunk)
+        else:
+            unfinished = Unfinished(folder / UNFINISHED, identity, model.look)
+            dim = write_unit_vectors(model, texts, folder / VECTORS, unfinished, chunk, queries)
         # Last, because a folder counts as finished once this file is there.
         write_json(folder / ABOUT, asdict(About(**expected, rows=len(texts), dim=dim)))
+        remove_vector_shards(folder)
     return Work(folder, _read_about(folder, expected, len(texts)))
 
 
@@ -154,13 +170,16 @@ def _finished(folder: Path, expected: dict[str, str], rows: int) -> Work | None:
         # First the file by which the folder counts as finished.
         for name in (ABOUT, LINKS, VECTORS):
             (folder / name).unlink(missing_ok=True)
+        remove_shards(folder)
         return None
-    remove_unfinished(folder / UNFINISHED)  # left by a process that was killed after it had written everything
+    # Left by a process that was killed after it had written everything.
+    remove_unfinished(folder / UNFINISHED)
+    remove_vector_shards(folder)
     return work
 
 
 def _is_ours(name: str) -> bool:
-    return name in (ABOUT, LINKS, VECTORS, LOCK, UNFINISHED) or is_temporary(name)
+    return name in (ABOUT, LINKS, VECTORS, LOCK, UNFINISHED, SHARDED) or is_temporary(name)
 
 
 def _read_about(folder: Path, expected: dict[str, str], rows: int) -> About:

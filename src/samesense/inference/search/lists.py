@@ -225,9 +225,7 @@ def list_centres(vectors: Embeddings) -> Embeddings:
     return centres
 
 
-def closest_lists(
-    vectors: Embeddings, centres: Embeddings, count: int, desc: str = "lists"
-) -> npt.NDArray[np.int32]:
+def closest_lists(vectors: Embeddings, centres: Embeddings, count: int, desc: str = "lists") -> npt.NDArray[np.int32]:
     """Return for each row the ``count`` closest centres, or all if there are fewer, the closest first."""
     count = min(count, len(centres))
     closest = np.empty((len(vectors), count), dtype=np.int32)

@@ -6,8 +6,9 @@ from typing import Any
 
 from pydantic import Field, model_validator
 
+from samesense.choices import ExecutorName
 from samesense.context.harvest.plan import Mixture
-from samesense.execution.executors import ExecutorName, choose_executor
+from samesense.execution.executors import choose_executor
 from samesense.execution.tasks import RETRIES, Executor
 
 _HOW = ("workers", "executor", "address", "retries")

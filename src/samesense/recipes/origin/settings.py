@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from samesense.choices import ExecutorName
 from samesense.context.corpus.corpus import HELD_OUT_WINDOWS, Shape
 from samesense.context.generator.base import Reading, RightGiven, Size
 from samesense.context.origin.context_set import Selection, Strategy
@@ -16,7 +17,7 @@ from samesense.context.origin.scheme import Scheme
 from samesense.context.origin.similarity import Normalisation, Weights
 from samesense.data.documents import Language, Paragraphs
 from samesense.errors import ConfigError
-from samesense.execution.executors import ExecutorName, choose_executor
+from samesense.execution.executors import choose_executor
 from samesense.execution.settings import Settings, comma_separated
 from samesense.execution.tasks import RETRIES, Executor
 from samesense.hub import check_model

@@ -1,0 +1,101 @@
+"""The unit vectors of a work folder, encoded by many workers in shards that can be resumed.
+
+    sharded/texts.jsonl   the texts, which workers read
+    sharded/vectors/      a folder of shards, see :mod:`samesense.inference.shards.encode`
+
+Both are removed once the vectors are in one file.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from samesense.choices import Chunk
+from samesense.data.rows.text import table_options
+from samesense.encoder.cosine import nonzero_rows
+from samesense.errors import ConfigError
+from samesense.execution.tasks import Executor
+from samesense.files import replacing, write_lines
+from samesense.inference.encode import BLOCK_TEXTS
+from samesense.inference.search.exact import unit_rows
+from samesense.inference.shards.encode import ShardSettings, encode_shards
+from samesense.types import Precision
+
+SHARDED = "sharded"
+"""Subfolder of a work folder with the unfinished stages of many workers."""
+
+VECTOR_SHARDS = "vectors"
+TEXTS = "texts.jsonl"
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """How the work is shared.
+
+    Attributes:
+        executor: does the tasks.
+        model: name by which every worker opens the model.
+        precision: arithmetic of the model.
+    """
+
+    executor: Executor
+    model: str
+    precision: Precision = "auto"
+
+
+def check_shared_folder(work: Path | None) -> None:
+    """Raise ConfigError if there is no folder in which workers keep what is finished."""
+    if work is None:
+        raise ConfigError(
+            "executor, workers and address share a search whose finished work is kept in a folder that all machines "
+            "see; received none. Name it with `work`."
+        )
+
+
+def check_shared_search(approximate: bool, texts: int) -> None:
+    """Raise ConfigError unless the search is approximate."""
+    if not approximate:
+        raise ConfigError(
+            f"executor, workers and address share an approximate search; received {texts} different texts to search "
+            "exactly. Leave the three out, or set `search` to approximate."
+        )
+
+
+def write_vectors_by_shards(
+    sharing: Sharing, texts: Sequence[str], folder: Path, path: Path, chunk: Chunk | None
+) -> int:
+    """Write the unit vectors of texts to a file of raw float32, and return their dimensions.
+
+    Finished shards are kept in :data:`SHARDED` of the folder, so that the same call resumes. OutputError if they are of
+    other texts, another model or other settings; ModelError if a vector is not finite or all zeros.
+    """
+    texts_path = folder / SHARDED / TEXTS
+    shards = folder / SHARDED / VECTOR_SHARDS
+    write_lines(texts_path, (f"{json.dumps({'text': text})}\n" for text in texts))
+    settings = ShardSettings(shard_size=BLOCK_TEXTS, normalize=True, chunk=chunk, precision=sharing.precision)
+    # The options of the user's file do not hold for this one.
+    with table_options():
+        summary = encode_shards(sharing.model, [str(texts_path.resolve())], shards, settings, sharing.executor)
+    with replacing(path) as beside, beside.open("wb") as stream:
+        for shard in range(summary.shards):
+            rows = np.load(shards / "shards" / f"{shard:05d}.npy")
+            block = list(texts[shard * BLOCK_TEXTS : (shard + 1) * BLOCK_TEXTS])
+            stream.write(unit_rows(nonzero_rows(rows, block)).tobytes())
+    return summary.dim
+
+
+def remove_vector_shards(folder: Path) -> None:
+    """Remove the shards of vectors from a work folder, whose vectors are in one file by now."""
+    (folder / SHARDED / TEXTS).unlink(missing_ok=True)
+    shutil.rmtree(folder / SHARDED / VECTOR_SHARDS, ignore_errors=True)
+
+
+def remove_shards(folder: Path) -> None:
+    """Remove all shards from a work folder, which is finished by now."""
+    shutil.rmtree(folder / SHARDED, ignore_errors=True)
