@@ -14,6 +14,7 @@ import pytest
 import samesense
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.inference.duplicates import link_shards, vector_shards
+from samesense.inference.duplicates import work as work_module
 from samesense.inference.duplicates.link_shards import LinksWork, ListsWork, Matrix
 from samesense.inference.duplicates.vector_shards import SHARDED
 from samesense.inference.models.load import load
@@ -74,7 +75,12 @@ def test_many_workers_find_what_one_process_finds(seed, by, workers, tmp_path):
         assert sum(line.startswith(stage) for line in done) >= 2 * least
 
 
-def test_a_lower_threshold_is_searched_by_the_workers_again(place, tmp_path):
+def test_a_lower_threshold_is_searched_by_the_workers_again(place, tmp_path, monkeypatch):
+    # As if it were killed after the links were written, and before their shards were removed.
+    with monkeypatch.context() as patched:
+        patched.setattr(work_module, "remove_shards", lambda folder: None)
+        make(place, tmp_path / "many", threshold=0.95)
+    assert SHARDED in names(tmp_path / "many")
     result = make(place, tmp_path / "many", threshold=0.95)
     same(result.at(0.7), search(place, tmp_path / "one", threshold=0.95).at(0.7))
     assert len([line for line in tasks(place) if line.startswith("LinksWork 0")]) == 2
@@ -91,8 +97,11 @@ def test_texts_of_a_model_are_the_same_by_shards(tiny_trunk, sentences, tmp_path
         assert result.scores == pytest.approx(expected.scores, abs=1e-6)
 
 
+EVERY_STAGE = [pytest.param(stage, marks=pytest.mark.slow if stage != "links" else ()) for stage in STAGES]
+
+
 @pytest.mark.posix
-@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("stage", EVERY_STAGE)
 def test_a_worker_that_dies_costs_its_task(stage, place, tmp_path):
     expected = search(place, tmp_path / "one")
     (place / "dies-now").write_text(STAGES[stage])
@@ -116,7 +125,7 @@ def killed_in(stage, place, work, options):
 
 
 @pytest.mark.posix
-@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("stage", EVERY_STAGE)
 def test_it_goes_on_where_the_driver_was_killed(stage, place, tmp_path):
     expected = search(place, tmp_path / "one")
     killed_in(stage, place, tmp_path / "many", {})
@@ -189,7 +198,8 @@ def test_memory_of_a_task_is_that_of_its_range(tmp_path):
 
 @pytest.mark.posix
 @pytest.mark.long
-def test_on_ray_nothing_changes_though_workers_and_the_driver_are_killed(place, tmp_path):
+@pytest.mark.parametrize("stage", ["lists", "links"])
+def test_on_ray_nothing_changes_though_a_worker_and_the_driver_are_killed(stage, place, tmp_path):
     pytest.importorskip("ray")
     from ray.cluster_utils import Cluster
 
@@ -197,16 +207,14 @@ def test_on_ray_nothing_changes_though_workers_and_the_driver_are_killed(place, 
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "object_store_memory": 80 << 20})
     options = {"executor": "ray", "address": cluster.address}
     try:
-        for stage in STAGES:
-            work = tmp_path / f"many-{stage}"
-            (place / "dies-now").write_text(STAGES[stage])
-            killed_in(stage, place, work, options)
-            words = [sys.executable, "-m", "tests.inference.dedup_world", place, work, json.dumps(options)]
-            assert subprocess.run(words, env=ENVIRONMENT, cwd=ROOT).returncode == 0
-            assert not (place / "dies-now").exists()
-            same(search(place, work), expected)
+        (place / "dies-now").write_text(STAGES[stage])
+        killed_in(stage, place, tmp_path / "many", options)
+        words = [sys.executable, "-m", "tests.inference.dedup_world", place, tmp_path / "many", json.dumps(options)]
+        assert subprocess.run(words, env=ENVIRONMENT, cwd=ROOT).returncode == 0
     finally:
         cluster.shutdown()
+    assert not (place / "dies-now").exists()
+    same(search(place, tmp_path / "many"), expected)
 
 
 @pytest.mark.posix
@@ -217,7 +225,8 @@ def test_a_cluster_that_loses_a_machine_loses_no_pair(stage, place, tmp_path):
     expected = search(place, tmp_path / "one")
     (place / "slow").write_text("0.2")
     words = [sys.executable, "-m", "tests.ray_cluster", place, tmp_path / "many", "tests.inference.dedup_world", "{}"]
-    done = subprocess.run([*words, f"{SHARDED}/{stage}"], capture_output=True, text=True, env=ENVIRONMENT, cwd=ROOT)
+    words.append(f"{SHARDED}/{stage}")
+    done = subprocess.run(words, capture_output=True, text=True, env=ENVIRONMENT, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     assert int((place / "killed-at").read_text()) >= 4
     same(search(place, tmp_path / "many"), expected)

@@ -26,7 +26,7 @@ from samesense.execution.sharded import Shard, ShardedJob, sharded_job
 from samesense.execution.tasks import Executor
 from samesense.files import map_array, replacing
 from samesense.inference.duplicates.links import LINKS_PER_ROW, Links, links_in_lists, merge_links
-from samesense.inference.duplicates.vector_shards import SHARDED
+from samesense.inference.duplicates.vector_shards import LINK_SHARDS, LIST_SHARDS, SHARDED
 from samesense.inference.duplicates.work import VECTORS, Work
 from samesense.inference.search.lists import (
     PROBES,
@@ -142,11 +142,11 @@ def links_by_shards(executor: Executor, work: Work, floor: float) -> Links:
     vectors = work.vectors
     matrix = Matrix(folder / VECTORS, "float32", *vectors.shape)
     search = asdict(work.about)
-    with sharded_job(folder / SHARDED / "lists", "lists", ".npy") as job:
+    with sharded_job(folder / SHARDED / LIST_SHARDS, "lists", ".npy") as job:
         job.begin(search=search, settings={"rows_a_shard": ROWS_A_SHARD})
         probes = _closest_lists(job, executor, matrix, vectors)
     settings = {"floor": floor, "links_per_row": LINKS_PER_ROW, "range_pairs": RANGE_PAIRS}
-    with sharded_job(folder / SHARDED / "links", "links", ".npz") as job:
+    with sharded_job(folder / SHARDED / LINK_SHARDS, "links", ".npz") as job:
         job.begin(search=search, settings=settings)
         lists, matrix_of_probes = _lists(job, vectors, probes, floor)
         ranges = tuple(cut_lists(lists))

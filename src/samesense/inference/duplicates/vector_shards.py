@@ -20,8 +20,9 @@ from samesense.choices import Chunk
 from samesense.data.rows.text import table_options
 from samesense.encoder.cosine import nonzero_rows
 from samesense.errors import ConfigError
+from samesense.execution.sharded import MANIFEST
 from samesense.execution.tasks import Executor
-from samesense.files import replacing, write_lines
+from samesense.files import read_json, replacing, write_lines
 from samesense.inference.encode import BLOCK_TEXTS
 from samesense.inference.search.exact import unit_rows
 from samesense.inference.shards.encode import ShardSettings, encode_shards
@@ -31,6 +32,8 @@ SHARDED = "sharded"
 """Subfolder of a work folder with the unfinished stages of many workers."""
 
 VECTOR_SHARDS = "vectors"
+LIST_SHARDS = "lists"
+LINK_SHARDS = "links"
 TEXTS = "texts.jsonl"
 
 
@@ -99,3 +102,10 @@ def remove_vector_shards(folder: Path) -> None:
 def remove_shards(folder: Path) -> None:
     """Remove all shards from a work folder, which is finished by now."""
     shutil.rmtree(folder / SHARDED, ignore_errors=True)
+
+
+def remove_shards_of(folder: Path, floor: float) -> None:
+    """Remove the shards of finished links with this floor, which a process left that was killed before it did."""
+    manifest = folder / SHARDED / LINK_SHARDS / MANIFEST
+    if manifest.exists() and read_json(manifest).get("settings", {}).get("floor") == floor:
+        remove_shards(folder)

@@ -26,6 +26,7 @@ from samesense.inference.duplicates.vector_shards import (
     SHARDED,
     Sharing,
     remove_shards,
+    remove_shards_of,
     remove_vector_shards,
     write_vectors_by_shards,
 )
@@ -73,6 +74,8 @@ class Work:
         if stored is not None and stored.floor <= floor and len(stored.beyond) == len(self.vectors):
             return stored
         with only_writer(self.folder):
+            if stored is not None:
+                remove_shards_of(self.folder, stored.floor)
             stored = search(self.vectors)
             with replacing(path) as beside, beside.open("wb") as stream:
                 # Without None, which numpy would pickle, and reading refuses pickles.
