@@ -50,6 +50,10 @@ RUNS = {
         *("dedup", "texts.txt", "--model", "STATIC", "--threshold", "0.9", "--search", "approximate"),
         *("--work", "out", "--output", "kept.txt"),
     ),
+    "dedup-workers": (
+        *("dedup", "texts.txt", "--model", "STATIC", "--threshold", "0.9", "--search", "approximate"),
+        *("--work", "out", "--output", "kept.txt", "--workers", "2"),
+    ),
 }
 GOES_ON = ("train", "pretrain", "distil")
 """Commands that resume with ``--resume``; the others resume with the same arguments."""
@@ -107,7 +111,7 @@ def outcome(name, models, here):
         return [(entry.id, entry.text) for entry in collection] + [sorted(path.suffix for path in out.iterdir())[:2]]
     if name == "compare":
         return (here / "page.md").read_text()
-    if name == "dedup":
+    if name in ("dedup", "dedup-workers"):
         return (here / "kept.txt").read_text()
     if name == "harvest":
         return [pq.read_table(path).to_pylist() for path in sorted(out.glob("shards/*.parquet"))]

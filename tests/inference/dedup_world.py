@@ -1,4 +1,4 @@
-"""Near-duplicates of a file of vectors, found by many workers; as a program, one such search.
+"""Near-duplicates or matches of a file of vectors, found by many workers; as a program, one such search.
 
 An accident is a file beside the vectors: ``dies-now`` kills the next worker that begins a task of the stage that it
 names; ``slow`` holds seconds that a task takes. Each task that begins adds a line to ``tasks``.
@@ -18,6 +18,7 @@ import numpy as np
 from samesense.execution.executors import choose_executor
 from samesense.inference.duplicates import link_shards, vector_shards
 from samesense.inference.duplicates.dedup import dedup
+from samesense.inference.duplicates.match import match
 from samesense.inference.duplicates.vector_shards import Sharing
 from samesense.inference.models.load import load
 from samesense.inference.search import lists
@@ -77,13 +78,16 @@ def use_small_shards():
     link_shards.RANGE_PAIRS = lists.RANGE_PAIRS = 30_000
 
 
-def search(folder, work, sharing=None, threshold=0.9, **options):
-    """Return the near-duplicates of a world."""
+def search(folder, work, sharing=None, threshold=0.9, what="dedup", **options):
+    """Return the near-duplicates of a world, or the matches of its first rows with others, some of them the same."""
     use_small_shards()
     model = load(f"vectors:{folder}/vectors.npz")
     with np.load(folder / "vectors.npz") as arrays:
         texts = arrays["texts"].tolist()
-    return dedup(texts, model, threshold, search="approximate", work=work, sharing=sharing, **options)
+    options |= {"search": "approximate", "work": work, "sharing": sharing}
+    if what == "match":
+        return match(texts[:1200], texts[1100:], model, threshold, **options)
+    return dedup(texts, model, threshold, **options)
 
 
 def make(folder, work, *, executor="embedded", workers=None, address=None, **options):

@@ -15,10 +15,12 @@ import samesense
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.inference.duplicates import link_shards, vector_shards
 from samesense.inference.duplicates import work as work_module
-from samesense.inference.duplicates.link_shards import LinksWork, ListsWork, Matrix
+from samesense.inference.duplicates.link_shards import LinksWork, ListFiles, ListsWork, Matrix, Rows
+from samesense.inference.duplicates.links import list_search
 from samesense.inference.duplicates.vector_shards import SHARDED
 from samesense.inference.models.load import load
 from samesense.inference.search import lists
+from tests.encoder.test_routes import prompted
 from tests.inference.dedup_world import STAGES, make, search, tasks, world
 
 ROOT = Path(__file__).parents[2]
@@ -52,7 +54,8 @@ def names(folder):
 
 
 @pytest.mark.parametrize(
-    ("seed", "by", "workers"), [(0, "representative", 1), (1, "linked", 1), (2, "representative", 2)]
+    ("seed", "by", "workers"),
+    [(0, "representative", 1), (1, "linked", 1), pytest.param(2, "representative", 2, marks=pytest.mark.slow)],
 )
 def test_many_workers_find_what_one_process_finds(seed, by, workers, tmp_path):
     world(tmp_path / "world", seed=seed)
@@ -124,6 +127,35 @@ def killed_in(stage, place, work, options):
     (place / "slow").unlink()
 
 
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_many_workers_match_what_one_process_matches(workers, place, tmp_path):
+    for threshold in (0.95, 0.85):
+        one, many = tmp_path / f"one-{threshold}", tmp_path / f"many-{threshold}"
+        options = {"what": "match", "threshold": threshold, "top": 3}
+        expected = search(place, one, **options)
+        result = make(place, many, workers=workers, **options)
+        assert len(expected.pairs) > 100
+        for level in (threshold, threshold + 0.02):
+            assert result.at(level).pairs == expected.at(level).pairs
+        assert (result.recall, result.sampled) == (expected.recall, expected.sampled)
+        assert names(many) == names(one)
+        with np.load(many / "links.npz") as links, np.load(one / "links.npz") as expected_links:
+            assert all(np.array_equal(links[name], expected_links[name]) for name in expected_links)
+    done = tasks(place)
+    for stage, least in (("EncodeWork", 6), ("ListsWork", 6), ("LinksWork", 4)):
+        assert sum(line.startswith(stage) for line in done) >= 2 * least
+
+
+def test_queries_and_documents_are_encoded_as_such_by_shards(tiny_trunk, sentences, tmp_path):
+    model = prompted(tiny_trunk, tmp_path)
+    options = {"model": str(model), "threshold": 0.5, "search": "approximate", "precision": "float32"}
+    lists_of_texts = sentences[:20], sentences[15:]
+    expected = samesense.match(*lists_of_texts, work=tmp_path / "one", **options)
+    result = samesense.match(*lists_of_texts, work=tmp_path / "many", workers=1, **options)
+    assert [pair[:2] for pair in result.pairs] == [pair[:2] for pair in expected.pairs]
+    assert [pair.score for pair in result.pairs] == pytest.approx([pair.score for pair in expected.pairs], abs=1e-6)
+
+
 @pytest.mark.posix
 @pytest.mark.parametrize("stage", EVERY_STAGE)
 def test_it_goes_on_where_the_driver_was_killed(stage, place, tmp_path):
@@ -169,7 +201,7 @@ def test_what_cannot_be_shared_is_refused(place, tmp_path):
 
 
 def test_a_worker_that_does_not_see_the_folder_says_so(tmp_path):
-    work = ListsWork(Matrix(tmp_path / "absent.bin", "float32", 5, 2), np.eye(2, dtype=np.float32), 5)
+    work = ListsWork(Matrix(tmp_path / "absent.bin", "float32", 5, 2), np.eye(2, dtype=np.float32), (Rows(0, 5, 1),))
     with pytest.raises(DataError, match=r"absent\.bin is not the same on this machine .* Put the folder on a disk"):
         work(0)
 
@@ -188,7 +220,7 @@ def test_memory_of_a_task_is_that_of_its_range(tmp_path):
     peaks = []
     for ranges in ((range(400),), (range(20),)):
         tracemalloc.start()
-        shard = LinksWork(*matrices, ranges, 0.9)(0)
+        shard = LinksWork(ListFiles(*matrices, None), list_search(), ranges, 0.9)(0)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
         assert len(shard.content) > 10_000

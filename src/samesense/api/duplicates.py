@@ -176,6 +176,9 @@ def match(  # noqa: PLR0913 - the flags of the command
     encoding: str | None = None,
     target_columns: str | None = None,
     precision: Precision = "auto",
+    executor: ExecutorName | None = None,
+    workers: int | None = None,
+    address: str | None = None,
 ) -> Matched:
     """Find for each text of one source the texts of another with the same meaning.
 
@@ -183,7 +186,7 @@ def match(  # noqa: PLR0913 - the flags of the command
         source: text file with one text a line (plain or compressed), a table (TSV, CSV, JSON lines, Parquet), or
             ``"-"`` for lines of standard input; see :func:`samesense.read` for texts in memory.
         target: likewise, the texts to search for matches.
-        model, min_precision, pairs, work, chunk, precision: see :func:`dedup`.
+        model, min_precision, pairs, work, chunk, precision, executor, workers, address: see :func:`dedup`.
         threshold: lowest cosine of a match, from -1 to 1, by default 0.9; ``"calibrated"`` is that of the model's
             calibration.
         top: most matches of a row.
@@ -205,13 +208,23 @@ def match(  # noqa: PLR0913 - the flags of the command
     check_choice("search", search, SearchMethod)
     if chunk is not None:
         check_choice("chunk", chunk, Chunk)
+    work_folder = None if work is None else Path(work)
+    sharing = _sharing(model, precision, executor, workers, address, work_folder)
     texts = texts_of(source, columns)
     targets = texts_of(target, target_columns)
     compared = None if work is not None else [*texts, *targets]
     encoder, lowest = _load_with_threshold(model, threshold, min_precision, pairs, precision, compared)
-    work_folder = None if work is None else Path(work)
     matched = run(
-        texts, targets, encoder, lowest, top=top, one_to_one=one_to_one, search=search, work=work_folder, chunk=chunk
+        texts,
+        targets,
+        encoder,
+        lowest,
+        top=top,
+        one_to_one=one_to_one,
+        search=search,
+        work=work_folder,
+        chunk=chunk,
+        sharing=sharing,
     )
     _say_unmerged(len(matched.unmerged), "not matched with them", chunk)
     return matched

@@ -12,7 +12,7 @@ import numpy as np
 from samesense.choices import Chunk, DedupBy, Keep, SearchMethod
 from samesense.inference.duplicates.groups import linked, represented
 from samesense.inference.duplicates.link_shards import links_by_shards
-from samesense.inference.duplicates.links import Links, approximate_links, exact_links, share_found
+from samesense.inference.duplicates.links import Links, approximate_links, exact_links, list_search, share_found
 from samesense.inference.duplicates.unlike import Unlike
 from samesense.inference.duplicates.vector_shards import Sharing, check_shared_folder, check_shared_search
 from samesense.inference.duplicates.work import open_work
@@ -221,23 +221,22 @@ def dedup(
     if sharing is not None:
         check_shared_folder(work)
         check_shared_search(approximate, len(unique.texts))
-    if approximate:
-        find = approximate_links
-        what = "dedup, approximate"
-    else:
-        find = exact_links
-        what = "dedup, exact"
+    what = f"dedup, {'approximate' if approximate else 'exact'}"
     work_folder = open_work(work, what, model, unique.texts, chunk, sharing=sharing)
     unlike = Unlike(unique.texts, model.reading, in_windows=chunk is not None)
     group = linked if by == "linked" else represented
 
+    def search_links(vectors: Embeddings, floor: float) -> Links:
+        if sharing is not None:
+            return links_by_shards(sharing.executor, work_folder, list_search(), floor)
+        if approximate:
+            return approximate_links(vectors, floor)
+        return exact_links(vectors, floor)
+
     def at_threshold(level: float) -> Deduplicated:
         # A folder keeps links for lower thresholds too, so that these need no second search.
         floor = level if work is None else max(-1.0, level - ROOM)
-        if sharing is None:
-            links = work_folder.links(level, lambda vectors: find(vectors, floor))
-        else:
-            links = work_folder.links(level, lambda _: links_by_shards(sharing.executor, work_folder, floor))
+        links = work_folder.links(level, lambda vectors: search_links(vectors, floor))
         close = links.scores >= level
         # Texts that differ in what the model did not read are no duplicates, even at a cosine of 1.
         same = close.copy()

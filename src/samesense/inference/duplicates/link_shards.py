@@ -13,7 +13,7 @@ import io
 import json
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from samesense.errors import DataError
 from samesense.execution.sharded import Shard, ShardedJob, sharded_job
 from samesense.execution.tasks import Executor
 from samesense.files import map_array, replacing
-from samesense.inference.duplicates.links import LINKS_PER_ROW, Links, links_in_lists, merge_links
+from samesense.inference.duplicates.links import Links, ListSearch
 from samesense.inference.duplicates.vector_shards import LINK_SHARDS, LIST_SHARDS, SHARDED
 from samesense.inference.duplicates.work import VECTORS, Work
 from samesense.inference.search.lists import (
@@ -43,7 +43,8 @@ ROWS_A_SHARD = 32_768
 """Rows of a shard whose closest lists are found in one task; a multiple of the rows that one process compares."""
 
 CENTRES = "centres.npy"
-ALL_PROBES = "probes.bin"
+PROBE_LISTS = "probes.bin"
+HOMES = "homes.bin"
 RECALL = "recall.json"
 
 
@@ -69,39 +70,72 @@ class Matrix:
 
 
 @dataclass(frozen=True)
+class Rows:
+    """The rows of a shard, and how many of their closest lists are needed: all that may be searched, or their own."""
+
+    start: int
+    stop: int
+    lists: int
+
+
+@dataclass(frozen=True)
 class ListsWork:
-    """Finds the closest lists of a shard of rows; it can be pickled."""
+    """Finds the closest lists of shards of rows; it can be pickled."""
 
     vectors: Matrix
     centres: Embeddings
-    rows_a_shard: int
+    shards: tuple[Rows, ...]
 
     def __call__(self, shard: int) -> Shard:
         """Return the closest lists of the rows of this shard, ``(rows, lists)``, as an npy file."""
         started = time.perf_counter()
-        rows = self.vectors.open()[shard * self.rows_a_shard : (shard + 1) * self.rows_a_shard]
+        chosen = self.shards[shard]
+        rows = self.vectors.open()[chosen.start : chosen.stop]
         with threadpool_limits(1, user_api="blas"):
-            probes = closest_lists(rows, self.centres, PROBES[-1], "")
+            closest = closest_lists(rows, self.centres, chosen.lists, "")
         sink = io.BytesIO()
-        np.save(sink, probes)
+        np.save(sink, closest)
         return Shard(sink.getvalue(), len(rows), time.perf_counter() - started)
 
 
 @dataclass(frozen=True)
-class LinksWork:
-    """Finds the links of a range of lists; it can be pickled."""
+class ListFiles:
+    """Vectors in lists, as files of a work folder that every worker reads.
+
+    Attributes:
+        vectors: unit vectors ``(rows, dim)``.
+        probes: the lists in which each query is searched ``(queries, probes)``.
+        homes: the list of each target ``(targets, 1)``; ``None`` where queries and targets are the same rows.
+    """
 
     vectors: Matrix
     probes: Matrix
+    homes: Matrix | None
+
+    def open(self, search: ListSearch, recall: float = np.nan, sampled: int = 0) -> Lists:
+        """Return the lists; DataError if a worker does not see a file."""
+        queries, targets = search.sides(self.vectors.open())
+        probes = self.probes.open()
+        # A copy, as it is read often and the table is large.
+        homes = probes[:, 0].copy() if self.homes is None else self.homes.open()[:, 0]
+        return Lists(queries, probes, targets, homes, self.homes is None, recall, sampled)
+
+
+@dataclass(frozen=True)
+class LinksWork:
+    """Finds the links of ranges of lists; it can be pickled."""
+
+    files: ListFiles
+    search: ListSearch
     ranges: tuple[range, ...]
     floor: float
 
     def __call__(self, shard: int) -> Shard:
         """Return the links of the range of this number, as an npz file."""
         started = time.perf_counter()
-        lists = opened_lists(self.vectors.open(), self.probes.open())
+        lists = self.files.open(self.search)
         with threadpool_limits(1, user_api="blas"):
-            links = links_in_lists(lists, self.ranges[shard], self.floor, LINKS_PER_ROW)
+            links = self.search.find(lists, self.ranges[shard], self.floor, self.search.most)
         # Most rows have no link that was left out.
         crowded = np.flatnonzero(links.beyond > -np.inf)
         sink = io.BytesIO()
@@ -116,18 +150,13 @@ class LinksWork:
         return Shard(sink.getvalue(), len(self.ranges[shard]), time.perf_counter() - started)
 
 
-def opened_lists(vectors: Embeddings, probes: npt.NDArray[np.int32], recall: float = np.nan, sampled: int = 0) -> Lists:
-    """Return the lists of rows ``(rows, dim)`` that are each searched in the lists ``(rows, probes)``."""
-    # A row belongs to its closest list; a copy, as it is read often and the table is large.
-    return Lists(vectors, probes, vectors, probes[:, 0].copy(), True, recall, sampled)
-
-
-def links_by_shards(executor: Executor, work: Work, floor: float) -> Links:
-    """Return the links of :func:`~samesense.inference.duplicates.links.approximate_links`, found by many workers.
+def links_by_shards(executor: Executor, work: Work, search: ListSearch, floor: float) -> Links:
+    """Return the links of :meth:`~samesense.inference.duplicates.links.ListSearch.links`, found by many workers.
 
     Args:
         executor: does the tasks.
         work: the vectors in a folder; finished shards are kept in it, so that the same call resumes.
+        search: which links are searched.
         floor: lowest cosine of a link.
 
     Raises:
@@ -136,56 +165,70 @@ def links_by_shards(executor: Executor, work: Work, floor: float) -> Links:
         SamesenseError: if shards failed after all retries; finished ones are kept.
 
     Example:
-        >>> links_by_shards(OnRay("auto"), work, 0.8)  # doctest: +SKIP
+        >>> links_by_shards(OnRay("auto"), work, list_search(), 0.8)  # doctest: +SKIP
     """
     folder = work.folder.resolve()
-    vectors = work.vectors
-    matrix = Matrix(folder / VECTORS, "float32", *vectors.shape)
-    search = asdict(work.about)
+    vectors = Matrix(folder / VECTORS, "float32", *work.vectors.shape)
+    about = asdict(work.about)
     with sharded_job(folder / SHARDED / LIST_SHARDS, "lists", ".npy") as job:
-        job.begin(search=search, settings={"rows_a_shard": ROWS_A_SHARD})
-        probes = _closest_lists(job, executor, matrix, vectors)
-    settings = {"floor": floor, "links_per_row": LINKS_PER_ROW, "range_pairs": RANGE_PAIRS}
+        job.begin(search=about, settings={"rows_a_shard": ROWS_A_SHARD})
+        files = _make_lists(job, executor, vectors, search)
+    settings = {"floor": floor, "links_per_row": search.most, "range_pairs": RANGE_PAIRS}
     with sharded_job(folder / SHARDED / LINK_SHARDS, "links", ".npz") as job:
-        job.begin(search=search, settings=settings)
-        lists, matrix_of_probes = _lists(job, vectors, probes, floor)
+        job.begin(search=about, settings=settings)
+        files, lists = _choose_probes(job, files, search, floor)
         ranges = tuple(cut_lists(lists))
-        links_work = LinksWork(matrix, matrix_of_probes, ranges, floor)
-        job.make(links_work, executor, [len(numbers) for numbers in ranges], unit="list")
-        return merge_links(_read_links(job, len(ranges), len(vectors)), lists, floor, LINKS_PER_ROW)
+        job.make(LinksWork(files, search, ranges, floor), executor, [len(numbers) for numbers in ranges], unit="list")
+        return search.merge(_read_links(job, len(ranges), len(work.vectors)), lists, floor, search.most)
 
 
-def _closest_lists(job: ShardedJob, executor: Executor, matrix: Matrix, vectors: Embeddings) -> npt.NDArray[np.int32]:
-    """Return the closest lists of all rows ``(rows, lists)``, memory-mapped from a file of the job."""
+def _make_lists(job: ShardedJob, executor: Executor, vectors: Matrix, search: ListSearch) -> ListFiles:
+    """Return the lists, with more probes than are needed, in files of the job."""
+    targets = search.sides(vectors.open())[1]
     if not job.folder.exists(CENTRES):
         sink = io.BytesIO()
-        np.save(sink, list_centres(vectors))
+        np.save(sink, list_centres(targets))
         job.folder.write(CENTRES, sink.getvalue())
     centres = np.load(io.BytesIO(job.folder.read(CENTRES)))
-    starts = range(0, len(vectors), ROWS_A_SHARD)
-    sizes = [min(ROWS_A_SHARD, len(vectors) - start) for start in starts]
-    job.make(ListsWork(matrix, centres, ROWS_A_SHARD), executor, sizes, unit="row")
-    shape = Matrix(Path(job.folder.path(ALL_PROBES)), "int32", len(vectors), min(PROBES[-1], len(centres)))
-    if not job.folder.exists(ALL_PROBES):
-        with replacing(shape.path) as beside, beside.open("wb") as stream:
-            for shard in range(len(sizes)):
+    queries = vectors.rows if search.split is None else search.split
+    probes = min(PROBES[-1], len(centres))
+    shards = [*_cut_rows(0, queries, probes), *_cut_rows(queries, vectors.rows, 1)]
+    job.make(ListsWork(vectors, centres, tuple(shards)), executor, [rows.stop - rows.start for rows in shards], "row")
+    shards_of_queries = len(_cut_rows(0, queries, probes))
+    homes = None
+    if search.split is not None:
+        homes = _joined(job, HOMES, range(shards_of_queries, len(shards)), vectors.rows - queries, 1)
+    return ListFiles(vectors, _joined(job, PROBE_LISTS, range(shards_of_queries), queries, probes), homes)
+
+
+def _cut_rows(start: int, stop: int, lists: int) -> list[Rows]:
+    return [Rows(first, min(first + ROWS_A_SHARD, stop), lists) for first in range(start, stop, ROWS_A_SHARD)]
+
+
+def _joined(job: ShardedJob, name: str, shards: range, rows: int, columns: int) -> Matrix:
+    """Return the matrices of some shards as one, in a file of the job."""
+    matrix = Matrix(Path(job.folder.path(name)), "int32", rows, columns)
+    if not job.folder.exists(name):
+        with replacing(matrix.path) as beside, beside.open("wb") as stream:
+            for shard in shards:
                 stream.write(np.load(job.path(shard)).tobytes())
-    return shape.open()
+    return matrix
 
 
-def _lists(job: ShardedJob, vectors: Embeddings, probes: npt.NDArray[np.int32], floor: float) -> tuple[Lists, Matrix]:
-    """Return the lists with as many probes as the recall needs, and the file of these probes."""
-    path = Path(job.folder.path(ALL_PROBES))
+def _choose_probes(job: ShardedJob, files: ListFiles, search: ListSearch, floor: float) -> tuple[ListFiles, Lists]:
+    """Return the lists with as many probes as the recall needs, as files and open."""
+    path = Path(job.folder.path(PROBE_LISTS))
     if not job.folder.exists(RECALL):
-        lists = choose_probes(vectors, probes, vectors, probes[:, 0].copy(), floor, LINKS_PER_ROW)
+        lists = files.open(search)
+        lists = choose_probes(lists.queries, lists.probes, lists.targets, lists.homes, floor, search.most)
         with replacing(path) as beside:
             lists.probes.tofile(beside)
         measured = {"probes": lists.probes.shape[1], "recall": lists.recall, "sampled": lists.sampled}
-        # Last, because the search counts as chosen once this file is there; NaN is read back as such.
+        # Last, because the number counts as chosen once this file is there; NaN is read back as such.
         job.folder.write(RECALL, json.dumps(measured).encode())
     measured = json.loads(job.folder.read(RECALL))
-    matrix = Matrix(path, "int32", len(vectors), measured["probes"])
-    return opened_lists(vectors, matrix.open(), measured["recall"], measured["sampled"]), matrix
+    files = replace(files, probes=Matrix(path, "int32", files.probes.rows, measured["probes"]))
+    return files, files.open(search, measured["recall"], measured["sampled"])
 
 
 def _read_links(job: ShardedJob, ranges: int, rows: int) -> Iterator[Links]:

@@ -5,7 +5,7 @@ Memory grows with the number of rows, not with the number of pairs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -130,11 +130,43 @@ def exact_links(vectors: Embeddings, floor: float, *, most: int = LINKS_PER_ROW)
     return _links(near_pairs(vectors, lambda: floor), vectors, floor, most)
 
 
+@dataclass(frozen=True)
+class ListSearch:
+    """A search in lists: between which rows, and which of their pairs become links. It can be pickled.
+
+    Attributes:
+        find: returns the links of a range of lists, at a floor or above, up to ``most`` of a row.
+        merge: returns the links of all ranges, which come in the order of the lists, with the recall.
+        most: number of links of a row.
+        split: rows before this one are queries and the others are targets; ``None`` if all rows are both.
+    """
+
+    find: Callable[[Lists, range, float, int], Links]
+    merge: Callable[[Iterable[Links], Lists, float, int], Links]
+    most: int
+    split: int | None = None
+
+    def sides(self, vectors: Embeddings) -> tuple[Embeddings, Embeddings]:
+        """Return queries and targets of rows ``(rows, dim)``: the same object where all rows are both."""
+        if self.split is None:
+            return vectors, vectors
+        return vectors[: self.split], vectors[self.split :]
+
+    def links(self, vectors: Embeddings, floor: float) -> Links:
+        """Return the links of unit rows ``(rows, dim)`` that are in close lists, with the measured recall."""
+        lists = make_lists(*self.sides(vectors), floor, self.most)
+        ranges = (self.find(lists, numbers, floor, self.most) for numbers in range_by_range(lists))
+        return self.merge(ranges, lists, floor, self.most)
+
+
 def approximate_links(vectors: Embeddings, floor: float, *, most: int = LINKS_PER_ROW) -> Links:
     """Return the links of unit rows ``(rows, dim)`` that are in close lists, with the measured recall."""
-    lists = make_lists(vectors, vectors, floor, most)
-    ranges = (links_in_lists(lists, numbers, floor, most) for numbers in range_by_range(lists))
-    return merge_links(ranges, lists, floor, most)
+    return list_search(most).links(vectors, floor)
+
+
+def list_search(most: int = LINKS_PER_ROW) -> ListSearch:
+    """Return the search for links between the rows of one list of texts."""
+    return ListSearch(links_in_lists, merge_links, most)
 
 
 def links_in_lists(lists: Lists, numbers: range, floor: float, most: int) -> Links:

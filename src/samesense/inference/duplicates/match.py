@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from itertools import groupby
@@ -16,16 +16,18 @@ from samesense.choices import Chunk, SearchMethod
 from samesense.encoder.cosine import row_cosines
 from samesense.errors import ConfigError
 from samesense.inference.duplicates.dedup import ROOM, Distinct, approximately, distinct
-from samesense.inference.duplicates.links import LINKS_PER_ROW, Links, share_found
+from samesense.inference.duplicates.link_shards import links_by_shards
+from samesense.inference.duplicates.links import LINKS_PER_ROW, Links, ListSearch, share_found
 from samesense.inference.duplicates.unlike import Unlike
+from samesense.inference.duplicates.vector_shards import Sharing, check_shared_folder, check_shared_search
 from samesense.inference.duplicates.work import open_work
 from samesense.inference.models.model import Model
 from samesense.inference.search.exact import Best, nearest, unit_rows
-from samesense.inference.search.lists import blocks, make_lists, near_in_lists, range_by_range
+from samesense.inference.search.lists import Lists, blocks, near_in_lists
 from samesense.inference.search.mining import check_threshold, pair_blocks
 from samesense.inference.search.ties import groups, in_order, same_as
 from samesense.results import ShownRows
-from samesense.types import Embeddings, Indices, TaskName
+from samesense.types import Embeddings, Indices, Scores, TaskName
 
 
 class Match(NamedTuple):
@@ -115,7 +117,7 @@ def check_top(top: int, *, one_to_one: bool) -> None:
         )
 
 
-def match(
+def match(  # noqa: PLR0913 - the options of the command
     texts: Sequence[str],
     second_texts: Sequence[str],
     model: Model,
@@ -126,6 +128,7 @@ def match(
     search: SearchMethod = "auto",
     work: Path | None = None,
     chunk: Chunk | None = None,
+    sharing: Sharing | None = None,
 ) -> Matched:
     """Match each text of one list with the closest texts of another, at a threshold or above.
 
@@ -145,9 +148,12 @@ def match(
             :data:`~samesense.inference.duplicates.dedup.EXACT_ROWS` texts in the second list.
         work: folder that keeps vectors and links, for other thresholds of the same texts.
         chunk: how the windows of texts longer than the model reads are combined; ``None`` truncates such texts.
+        sharing: shares an approximate search among many workers, whose finished work is in ``work``; ``None`` searches
+            in this process, with the same result.
 
     Raises:
-        ConfigError: if the threshold is not a cosine, or ``top`` does not fit.
+        ConfigError: if the threshold is not a cosine, ``top`` does not fit, or an exact search, or one without
+            ``work``, is to be shared.
         ModelError: if a vector is not finite or all zeros.
         OutputError: if ``work`` holds something else.
     """
@@ -158,12 +164,13 @@ def match(
     count = LINKS_PER_ROW + top
     split = len(first.texts)  # both lists are encoded as one: the second begins at this row
     both = [*first.texts, *second.texts]
-    if approximately(search, len(second.texts)):
-        find = _approximate
-        what = f"match, approximate, {split} texts, {count} each"
-    else:
-        find = _exact
-        what = f"match, exact, {split} texts, {count} each"
+    approximate = approximately(search, len(second.texts))
+    if sharing is not None:
+        check_shared_folder(work)
+        check_shared_search(approximate, len(second.texts))
+    list_search = ListSearch(matches_in_lists, merge_matches, count, split)
+    kind = "approximate" if approximate else "exact"
+    what = f"match, {kind}, {split} texts, {count} each"
     if model.tells_tasks_apart:
         # The same text as query and as document has two vectors, and is not known to match itself.
         readings = [model.reading_for(task) for task in get_args(TaskName)]
@@ -171,12 +178,20 @@ def match(
     else:
         readings = [model.reading]
         same = _same_texts(first, second)
-    work_folder = open_work(work, what, model, both, chunk, split if model.tells_tasks_apart else None)
+    queries = split if model.tells_tasks_apart else None
+    work_folder = open_work(work, what, model, both, chunk, queries, sharing)
     unlike = Unlike(both, *readings, in_windows=chunk is not None)
+
+    def search_links(vectors: Embeddings, floor: float) -> Links:
+        if sharing is not None:
+            return links_by_shards(sharing.executor, work_folder, list_search, floor)
+        if approximate:
+            return list_search.links(vectors, floor)
+        return _exact(vectors, split, floor, count)
 
     def at_threshold(level: float) -> Matched:
         floor = level if work is None else max(-1.0, level - ROOM)
-        links = work_folder.links(level, lambda vectors: find(vectors, split, floor, count))
+        links = work_folder.links(level, lambda vectors: search_links(vectors, floor))
         links, different = _alike(links, level, unlike, split)
         links = _with_same(links, same)
         if one_to_one:
@@ -237,22 +252,34 @@ def _exact(vectors: Embeddings, split: int, floor: float, count: int) -> Links:
     return Links(first[above], second[above], scores[above], np.full(len(vectors), -np.inf), floor)
 
 
-def _approximate(vectors: Embeddings, split: int, floor: float, count: int) -> Links:
-    """Return nearly the links of :func:`_exact`, from the lists closest to each row, with the measured recall."""
-    lists = make_lists(vectors[:split], vectors[split:], floor, count)
+def matches_in_lists(lists: Lists, numbers: range, floor: float, count: int) -> Links:
+    """Return the links of a range of lists; a query has its ``count`` closest in each range."""
     matches = [(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))]
-    near_pairs = (near for numbers in range_by_range(lists) for near in near_in_lists(lists, floor, numbers))
-    for block in (block for near in near_pairs for block in pair_blocks(near)):
-        scores = row_cosines(vectors[block.first], vectors[split + block.second])
+    for block in (block for near in near_in_lists(lists, floor, numbers) for block in pair_blocks(near)):
+        scores = row_cosines(lists.queries[block.first], lists.targets[block.second])
         close = scores >= floor
         matches.append((block.first[close], block.second[close], scores[close]))
+    return _closest_of_each(matches, lists, floor, count)
+
+
+def merge_matches(ranges: Iterable[Links], lists: Lists, floor: float, count: int) -> Links:
+    """Return the links of all ranges of the lists, the ``count`` closest of each query, with their recall."""
+    matches = [(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))]
+    matches += [(links.first, links.second, links.scores) for links in ranges]
+    return replace(_closest_of_each(matches, lists, floor, count), recall=lists.recall, sampled=lists.sampled)
+
+
+def _closest_of_each(
+    matches: Sequence[tuple[Indices, Indices, Scores]], lists: Lists, floor: float, count: int
+) -> Links:
+    """Return the ``count`` closest of each query among links, ties to the first target."""
     first, second, scores = (np.concatenate(block) for block in zip(*matches, strict=True))
     order = np.lexsort((second, -scores, first))
     # The second term is where the row of each link begins.
     rank = np.arange(len(order)) - np.searchsorted(first[order], first[order])
     best = order[rank < count]
-    beyond = np.full(len(vectors), -np.inf)
-    return Links(first[best], second[best], scores[best], beyond, floor, lists.recall, lists.sampled)
+    beyond = np.full(len(lists.queries) + len(lists.targets), -np.inf)
+    return Links(first[best], second[best], scores[best], beyond, floor)
 
 
 def _closest(links: Links, first: Distinct, second: Distinct, top: int) -> list[Match]:

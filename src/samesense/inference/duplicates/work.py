@@ -146,7 +146,7 @@ def open_work(
         else:
             identity = f"{model.identity} {chunk} of windows"
         if sharing is not None:
-            dim = write_vectors_by_shards(sharing, texts, folder, folder / VECTORS, chunk)
+            dim = write_vectors_by_shards(sharing, texts, folder / VECTORS, chunk, queries)
         else:
             unfinished = Unfinished(folder / UNFINISHED, identity, model.look)
             dim = write_unit_vectors(model, texts, folder / VECTORS, unfinished, chunk, queries)
