@@ -1,6 +1,7 @@
 """Every training with labels ends in a verdict: out of fold, by dev pairs that choose for each other, or by a test."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,13 +11,14 @@ from samesense.data import read_pairs
 from samesense.errors import AnotherRunError, ConfigError, DataError
 from samesense.inference.calibration.storage import read_of
 from samesense.metrics import spearman
-from samesense.recipes import run_folder
+from samesense.recipes import run_folder, runner
 from samesense.recipes import train as planning
 from samesense.recipes.dev_part import held_share
 from samesense.recipes.held_out import cross_validation
 from samesense.recipes.held_out.choose_share import ScoredFold, choose_loss, choose_scores, choose_share
 from samesense.recipes.held_out.scores import HELD_OUT_SCORES, read_held_out
 from samesense.recipes.train import plan
+from samesense.training.step_scores import STEP_SCORES
 from tests.command import run_command
 from tests.messages import listen
 
@@ -358,6 +360,33 @@ def test_pairs_that_were_held_out_of_few_are_trained_on_at_the_end(tmp_path, mon
     assert samesense.load(resumed.folder, precision="float32").encode(texts) == pytest.approx(
         vectors["whole"], abs=1e-6
     )
+
+
+@pytest.mark.parametrize(
+    ("best", "last", "steps", "share"),
+    [
+        ("right", "reversed", 40, 0.25),  # an earlier state that is shown to be better
+        ("right", "nearly right", 40, 1.0),  # better by chance
+        ("right", "reversed", 50, 0.25),  # the training ended early, so that its end was not seen
+        ("nearly right", "right", 40, 1.0),
+    ],
+)
+def test_all_pairs_are_trained_to_the_end_unless_an_earlier_state_is_shown_to_be_better(
+    tmp_path, best, last, steps, share
+):
+    labels = [float(number % 4) for number in range(60)]
+    swapped = [labels[1], labels[0], *labels[2:]]
+    scores = {"right": labels, "nearly right": swapped, "reversed": [-label for label in labels]}
+    lines = [json.dumps({"step": step, "scores": scores[name]}) for step, name in ((10, best), (40, last))]
+    (tmp_path / STEP_SCORES).write_text("\n".join(lines))
+    job = SimpleNamespace(
+        output=tmp_path,
+        data=None,
+        sets=lambda: SimpleNamespace(selecting=SimpleNamespace(labels=labels)),
+        settings=SimpleNamespace(examples=lambda _: 0, steps=lambda _: steps),
+    )
+    assert runner._share_shown(job, SimpleNamespace(best_step=10, steps=40)) == share
+    assert runner._share_shown(job, SimpleNamespace(best_step=None, steps=40)) == 1.0
 
 
 def test_a_start_is_not_trained_again(tmp_path, monkeypatch):

@@ -25,7 +25,7 @@ from samesense.execution.progress import Laps, stage
 from samesense.execution.ranks import is_main, world_size
 from samesense.failures import imported
 from samesense.inference.models.load import load
-from samesense.metrics import spearman
+from samesense.metrics import paired_bootstrap, spearman
 from samesense.recipes import run_folder
 from samesense.recipes.fold_runs import (
     curve_out_of_fold,
@@ -60,7 +60,7 @@ from samesense.results import Results
 from samesense.training import manifest
 from samesense.training.batches import check_fills_step
 from samesense.training.fit import TrainOutput, check_settings, fit, pick_precision
-from samesense.training.step_scores import STEP_SCORES, StepScores, StopAtStep
+from samesense.training.step_scores import STEP_SCORES, StepScores, StopAtStep, read_step_scores
 from samesense.types import Precision, Result
 
 if TYPE_CHECKING:
@@ -414,7 +414,7 @@ def _refitted(
     build: Callable[[Job[Any, Any]], Any] | None,
     trained: TrainOutput,
 ) -> bool:
-    """Train again on the dev pairs too, as far as dev chose, in a subfolder that an interrupted run goes on with.
+    """Train again on the dev pairs too, as far as dev showed, in a subfolder that an interrupted run goes on with.
 
     Returned is whether that is finished; otherwise it was interrupted.
     """
@@ -422,7 +422,7 @@ def _refitted(
         raise ValueError("the job has no dev pairs to train on")
     pairs = concat([job.data, job.dev])
     settings = job.settings.model_copy(update={"precision": trained.precision, "early_stopping_patience": None})
-    share = 1.0 if trained.best_step is None else trained.best_step / trained.steps
+    share = _share_shown(job, trained)
     steps = settings.steps(settings.examples(pairs))
     folder = job.output / run_folder.REFIT
     refit_job = replace(
@@ -445,6 +445,26 @@ def _refitted(
 
     logger.info(f"training on all {len(pairs):,} pairs, those that were held out too")
     return run_folder.run_or_resume(folder, partial(run, refit_job, prepare_all, build=build))
+
+
+def _share_shown(job: Job[Any, Any], trained: TrainOutput) -> float:
+    """Return the share of the steps to train: all, unless dev showed that an earlier state is better than the last.
+
+    The best of many states by few pairs is often an early one by chance, and a training that stops there ends at a
+    high learning rate.
+    """
+    selecting = job.sets().selecting
+    if trained.best_step is None or selecting is None:
+        return 1.0
+    best_share = trained.best_step / trained.steps
+    by_step = read_step_scores(job.output / STEP_SCORES)
+    last = max(by_step, default=0)
+    # With early stopping the last state is not that of the whole training.
+    if trained.best_step not in by_step or last != job.settings.steps(job.settings.examples(job.data)):
+        return best_share
+    labels = np.asarray(selecting.labels, dtype=np.float64)
+    difference = paired_bootstrap(by_step[trained.best_step], by_step[last], labels, "spearman")
+    return best_share if difference.low > 0 else 1.0
 
 
 def _evaluate(
