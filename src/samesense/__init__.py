@@ -99,18 +99,20 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Import a public name on first use, so that ``import samesense`` does not load torch."""
-    if name == "__version__":
-        # The reader of installed packages takes half of the time of ``import samesense``.
-        from importlib.metadata import version
+if not TYPE_CHECKING:  # else a type checker takes every misspelt name for one of these
 
-        return version("samesense")
-    if name not in _HOME_OF:
-        raise AttributeError(f"module 'samesense' has no attribute {name!r}")
-    from importlib import import_module
+    def __getattr__(name: str) -> Any:
+        """Import a public name on first use, so that ``import samesense`` does not load torch."""
+        if name == "__version__":
+            # The reader of installed packages takes half of the time of ``import samesense``.
+            from importlib.metadata import version
 
-    return getattr(import_module(_HOME_OF[name]), name)
+            return version("samesense")
+        if name not in _HOME_OF:
+            raise AttributeError(f"module 'samesense' has no attribute {name!r}")
+        from importlib import import_module
+
+        return getattr(import_module(_HOME_OF[name]), name)
 
 
 def __dir__() -> list[str]:
