@@ -1,6 +1,7 @@
 """Documents of every format give their text, titles and headings; skipped files of folders are counted."""
 
 import os
+import sys
 
 import pytest
 
@@ -224,3 +225,14 @@ def test_a_missing_reader_names_the_extra(tmp_path, monkeypatch):
     check_readers([DocumentFile(tmp_path / "b.txt", "b.txt")])
     with pytest.raises(MissingExtraError, match=r"pypdf is needed.*samesense\[documents\]"):
         check_readers(find_documents([tmp_path]).files)
+
+
+@pytest.mark.parametrize(
+    ("name", "package"), [("a.pdf", "pypdf"), ("a.docx", "mammoth"), ("a.html", "lxml"), ("a.md", "markdown_it")]
+)
+def test_a_missing_reader_is_not_taken_for_damage(tmp_path, monkeypatch, name, package):
+    for module in [module for module in sys.modules if module.partition(".")[0] == package]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingExtraError, match=rf"{package} is needed.*samesense\[documents\]"):
+        read(tmp_path / name, b"x")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from samesense.data.extraction.blocks import Block, ExtractedText, check_length, extracted
-from samesense.errors import DataError
+from samesense.errors import DataError, MissingExtraError
 from samesense.failures import described, imported
 
 MOST_PAGES = 20_000
@@ -95,5 +95,7 @@ def _pdf_errors(name: str) -> Iterator[None]:
         yield
     except DataError as error:
         raise error if str(error).startswith(name) else DataError(f"{name}: {error}.") from error
+    except MissingExtraError:
+        raise
     except (Exception, RecursionError) as error:
         raise DataError(f"{name}: this PDF is damaged and cannot be read ({described(error)}).") from error
