@@ -49,6 +49,16 @@ def same(result, expected):
     assert (result.recall, result.sampled) == (expected.recall, expected.sampled)
 
 
+def same_links(work, expected):
+    """Check that two work folders have the same vectors and links, from which groups and matches follow."""
+    assert (work / "vectors.bin").read_bytes() == (expected / "vectors.bin").read_bytes()
+    with np.load(work / "links.npz") as links, np.load(expected / "links.npz") as expected_links:
+        assert set(links) == set(expected_links)
+        assert len(links["first"]) > 100
+        for name in links:
+            assert np.array_equal(links[name], expected_links[name]), name
+
+
 def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
@@ -66,9 +76,8 @@ def test_many_workers_find_what_one_process_finds(seed, by, workers, tmp_path):
         assert 100 < len(expected.kept) < 2900
         same(result, expected)
         assert names(many) == names(one) == [".lock", "about.json", "links.npz", "vectors.bin"]
-        assert (many / "vectors.bin").read_bytes() == (one / "vectors.bin").read_bytes()
-        with np.load(many / "links.npz") as links, np.load(one / "links.npz") as expected_links:
-            assert all(np.array_equal(links[name], expected_links[name]) for name in expected_links)
+        same_links(many, one)
+        with np.load(many / "links.npz") as links:
             assert (links["beyond"] > -1).any()
         same(result.at(threshold + 0.03), expected.at(threshold + 0.03))
         # One process goes on with the folder of many.
@@ -139,8 +148,7 @@ def test_many_workers_match_what_one_process_matches(workers, place, tmp_path):
             assert result.at(level).pairs == expected.at(level).pairs
         assert (result.recall, result.sampled) == (expected.recall, expected.sampled)
         assert names(many) == names(one)
-        with np.load(many / "links.npz") as links, np.load(one / "links.npz") as expected_links:
-            assert all(np.array_equal(links[name], expected_links[name]) for name in expected_links)
+        same_links(many, one)
     done = tasks(place)
     for stage, least in (("EncodeWork", 6), ("ListsWork", 6), ("LinksWork", 4)):
         assert sum(line.startswith(stage) for line in done) >= 2 * least
@@ -251,15 +259,15 @@ def test_on_ray_nothing_changes_though_a_worker_and_the_driver_are_killed(stage,
 
 @pytest.mark.posix
 @pytest.mark.long
-@pytest.mark.parametrize("stage", STAGES)
-def test_a_cluster_that_loses_a_machine_loses_no_pair(stage, place, tmp_path):
+@pytest.mark.parametrize(("what", "stage"), [*(("dedup", stage) for stage in STAGES), ("match", "links")])
+def test_a_cluster_that_loses_a_machine_loses_no_pair(what, stage, place, tmp_path):
     pytest.importorskip("ray")
-    expected = search(place, tmp_path / "one")
+    search(place, tmp_path / "one", what=what)
     (place / "slow").write_text("0.2")
-    words = [sys.executable, "-m", "tests.ray_cluster", place, tmp_path / "many", "tests.inference.dedup_world", "{}"]
-    words.append(f"{SHARDED}/{stage}")
+    words = [sys.executable, "-m", "tests.ray_cluster", place, tmp_path / "many", "tests.inference.dedup_world"]
+    words += [json.dumps({"what": what}), f"{SHARDED}/{stage}"]
     done = subprocess.run(words, capture_output=True, text=True, env=ENVIRONMENT, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     assert int((place / "killed-at").read_text()) >= 4
-    same(search(place, tmp_path / "many"), expected)
+    same_links(tmp_path / "many", tmp_path / "one")
     assert names(tmp_path / "many") == [".lock", "about.json", "links.npz", "vectors.bin"]

@@ -3,7 +3,8 @@
     sharded/texts.jsonl   the texts, which workers read
     sharded/vectors/      a folder of shards, see :mod:`samesense.inference.shards.encode`
 
-Both are removed once the vectors are in one file.
+Models that tell queries from documents have two of each, such as ``texts-query.jsonl``. All are removed once the
+vectors are in one file.
 """
 
 from __future__ import annotations
