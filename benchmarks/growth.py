@@ -33,9 +33,11 @@ CASES = {
     "evaluate": "evaluate words:{vectors} --data {pairs}",
     "encode": "encode words:{vectors} {texts} --output {folder}/out.npy",
     "dedup": "dedup {texts} --model words:{vectors} --threshold 0.98 --output {folder}/kept.txt",
-    "index build": "index build {folder}/index-{rows} {texts} --model words:{vectors}",
+    "index build": "index build {folder}/index-{rows} {texts} --model words:{vectors} --overwrite",
     "index query": "index query {folder}/index-{rows} w7",
-    "train, 2 steps": "train {pairs} --model {model} --max-steps 2 --folds none --output {folder}/run-{rows}",
+    "train, 2 steps": (
+        "train {pairs} --model {model} --max-steps 2 --folds none --output {folder}/run-{rows} --overwrite"
+    ),
 }
 
 
@@ -84,7 +86,7 @@ def table(lines: list[dict[str, Any]]) -> str:
     cells = []
     for case in dict.fromkeys(line["case"] for line in lines):
         by_rows = {line["rows"]: line for line in lines if line["case"] == case}
-        row = [f"`{case}`"]
+        row = [case]
         for measure_name in ("seconds", "megabytes"):
             figures = [by_rows[rows][measure_name] for rows in sorted(by_rows)]
             row.append(" / ".join(f"{figure:.3g}" if figure < 100 else f"{figure:.0f}" for figure in figures))
@@ -105,12 +107,18 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--model", default="default", help="start of the training")
     parser.add_argument("--most", type=int, default=ROWS[-1], help="rows of the largest input")
+    parser.add_argument("--inputs", type=int, default=0, help="only write the inputs of this many rows")
     parser.add_argument("--cases", nargs="*", default=[*CASES])
     args = parser.parse_args()
     args.folder.mkdir(parents=True, exist_ok=True)
     lines = read_lines()
+    if args.inputs:
+        write_inputs(args.folder, args.inputs)
+        return
     for rows in [rows for rows in ROWS if rows <= args.most]:
-        write_inputs(args.folder, rows)
+        # In a process of its own: a child's largest memory counts that of the process which starts it.
+        call = [sys.executable, __file__, "--folder", str(args.folder), "--inputs", str(rows)]
+        subprocess.run(call, check=True)
         places = {name: args.folder / f"{name}-{rows}.{end}" for name, end in (("texts", "txt"), ("pairs", "tsv"))}
         places |= {"folder": args.folder, "vectors": args.folder / "words.vec"}
         for case in args.cases:

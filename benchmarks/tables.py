@@ -13,6 +13,7 @@ from pathlib import Path
 from statistics import mean, stdev
 from textwrap import fill
 
+import growth
 from backends import tables as engine_tables
 from without_a_flag import PART_TITLES, Line, read_record
 from without_a_flag import table as flagless_table
@@ -324,6 +325,14 @@ SPEED = (
     "without AMX; where it says no bfloat16, on one with AVX2 alone. On your machine: `sh scripts/bench`."
 )
 
+GROWTH = (
+    "Seconds of the processor and largest resident memory of commands on 10,000 / 100,000 / 1,000,000 synthetic rows, "
+    "as far as they were run, each on one thread, with the start of the program (`benchmarks/growth.py`). The exponent "
+    "is that between the two largest: 1 is proportional to the rows. Other work shared the machine, which lengthens "
+    "seconds of the processor a little. Texts are embedded by word vectors, so that the code is measured and not a "
+    "model; the training starts from the default model. The intervals of `evaluate` sort all rows in each resample."
+)
+
 MODELS = (
     "Models as they are, by the [suites](evaluation.md#compare-models), on raw text. `minilm-l6`, `bge-small`, "
     "`paraphrase-l3` and `me5-small` are in the table of [base models](models.md#which-base-model), `wordllama` is the "
@@ -408,6 +417,7 @@ def whole() -> str:
         .replace("](benchmarks/", "](../benchmarks/"),
         "Models": f"{MODELS}\n\n{judge()}",
         "Speed": "\n\n".join(block for block in (SPEED, engines(), backends(), training(), load(), speed()) if block),
+        "Growth": f"{GROWTH}\n\n{growth.table(growth.read_lines())}",
     }
     return page(sections)
 

@@ -247,6 +247,12 @@ class Runs:
     facts: list[dict[str, Any]]
     figures: list[float]
 
+    def of_seeds(self, seeds: set[int | None]) -> Runs:
+        """Return the runs of some seeds."""
+        chosen = [number for number, run in enumerate(self.evidence) if run.seed in seeds]
+        lists = (self.evidence, self.facts, self.figures)
+        return Runs(*([values[number] for number in chosen] for values in lists))  # type: ignore[arg-type]
+
     @property
     def mean(self) -> float:
         """The mean figure over seeds."""
@@ -327,8 +333,9 @@ def lines_of(place: Place, part: str, tasks: Sequence[Task]) -> list[Line]:
         larger = read_runs(place, task, LARGER)
         best = max(rivals, key=lambda name: rivals[name].mean)
         seeds = {run.seed for run in ours.evidence} & {run.seed for run in rivals[best].evidence}
-        mine, its = ([run for run in runs.evidence if run.seed in seeds] for runs in (ours, rivals[best]))
-        comparison = compare_runs(mine, its, SAMPLES)
+        ours, start = ours.of_seeds(seeds), start.of_seeds(seeds & {run.seed for run in start.evidence})
+        rivals[best] = rivals[best].of_seeds(seeds)
+        comparison = compare_runs(ours.evidence, rivals[best].evidence, SAMPLES)
         gain = compare_runs(ours.evidence, start.evidence[: len(ours.evidence)], SAMPLES)
         lines.append(
             Line(
