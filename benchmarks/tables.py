@@ -344,8 +344,8 @@ MODELS = (
 
 
 CLAIMS = (
-    "The papers' claims were tried at a small size: five seeds, learning rates chosen on dev. Differences are in points "
-    "(95 % intervals). [All claims, with the least difference that could be shown](reproduce/README.md)."
+    "The papers' claims were tried at a small size: five seeds, learning rates chosen on dev. Differences are in "
+    "points (95 % intervals). [All claims, with the least difference that could be shown](reproduce/README.md)."
 )
 
 
@@ -402,8 +402,8 @@ def without_a_flag_sentence(lines: list[Line]) -> str:
     average = mean(line.difference for line in lines)
     return (
         f"On {len(lines)} tasks, `samesense train DATA --output RUN` is on average {average:+.1f} points from the best "
-        f"recipe that people copy: clearly ahead on {ahead}, clearly behind on {behind} (one or two seeds, and two of the "
-        "tasks showed faults that were then mended: [table and figure](docs/without-a-flag.md))."
+        f"recipe that people copy: clearly ahead on {ahead}, clearly behind on {behind} (one or two seeds, and two of "
+        "the tasks showed faults that were then mended: [table and figure](docs/without-a-flag.md))."
     )
 
 
