@@ -251,7 +251,7 @@ class Runs:
         """Return the runs of some seeds."""
         chosen = [number for number, run in enumerate(self.evidence) if run.seed in seeds]
         lists = (self.evidence, self.facts, self.figures)
-        return Runs(*([values[number] for number in chosen] for values in lists))  # type: ignore[arg-type]
+        return Runs(*([values[number] for number in chosen] for values in lists))
 
     @property
     def mean(self) -> float:
