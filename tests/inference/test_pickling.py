@@ -102,6 +102,7 @@ def test_answers_are_the_same_after_each_way(openers, tmp_path, kind):
             model.name, model.protocol, model.home, model.backend,
         )  # fmt: skip
         assert repr(restored) == repr(model)
+        assert (restored.explainer is None) == (model.explainer is None)
         assert not model.embeds or (restored.reading is None) == (model.reading is None)
 
 

@@ -138,6 +138,6 @@ def explain(
 
     opened = load(model, precision=precision)
     if by == "auto" and opened.explainer is not None:
-        explanation: Contexts | WordExplanation = opened.explainer(text1, text2, top)
+        explanation: Contexts | WordExplanation = opened.explainer(text1, text2, top=top)
         return explanation
     return run(opened, text1, text2, by=by)

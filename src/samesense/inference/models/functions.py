@@ -187,7 +187,7 @@ def _of_origin(origin: Origin | WordOrigin) -> Model:
 
 
 def _explained_by(origin: Origin | WordOrigin, model: Model) -> Model:
-    model.explainer = lambda first, second, top: origin.explain(first, second, top=top)
+    model.explainer = origin.explain
     return model
 
 

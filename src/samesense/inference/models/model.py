@@ -65,8 +65,8 @@ class Model:
         home: name it was opened by, and the file of its calibration unless that is in its folder; ``None`` in memory,
             and if it was opened with another prompt or pooling than its folder has.
         reopen: opens a model again that cannot be pickled, such as an Origin with its files; ``None`` for others.
-        explainer: explains the score of two texts by a number of the model's own words or contexts, as an Origin does;
-            ``None`` for others.
+        explainer: explains the score of two texts by the ``top`` of the model's own words or contexts, as an Origin
+            does; ``None`` for others.
 
     Example:
         >>> model = load("default")  # doctest: +SKIP
@@ -100,7 +100,7 @@ class Model:
         self._protocol = protocol
         self.home: tuple[str, Path | None] | None = None
         self.reopen: Callable[[], Model] | None = None
-        self.explainer: Callable[[str, str, int], Any] | None = None
+        self.explainer: Callable[..., Any] | None = None
         self._cache_folder: Path | None = None
 
     def __repr__(self) -> str:
@@ -149,7 +149,7 @@ class Model:
         """Return the state to pickle: with weights, without caches, and without what :attr:`reopen` opens again."""
         state = dict(self.__dict__)
         if self.reopen is not None:
-            state.update(_encoder=None, _pair_score=None)
+            state.update(_encoder=None, _pair_score=None, explainer=None)
         state["_caches"] = None
         state["remembers"] = self._caches is not None
         return state
@@ -161,6 +161,7 @@ class Model:
             reopened = self.reopen()
             self._encoder = reopened._encoder
             self._pair_score = reopened._pair_score
+            self.explainer = reopened.explainer
         # Caches hold the encoder, which is another object by now.
         if remembers:
             self.remember(self._cache_folder)
