@@ -15,7 +15,7 @@ from textwrap import fill
 
 import growth
 from backends import tables as engine_tables
-from without_a_flag import PART_TITLES, Line, read_record
+from without_a_flag import Line, read_record
 from without_a_flag import table as flagless_table
 
 from samesense.reports.tables import markdown
@@ -424,12 +424,10 @@ def whole() -> str:
 def flagless() -> str:
     """Return the tables of the page on the command without a flag."""
     lines = read_record()
+    # The final tasks first.
+    parts = sorted({line.part for line in lines}, reverse=True)
     return page(
-        {
-            title: flagless_table([line for line in lines if line.part == part])
-            for part, title in PART_TITLES.items()
-            if any(line.part == part for line in lines)
-        }
+        {f"{part.capitalize()} tasks": flagless_table([line for line in lines if line.part == part]) for part in parts}
     )
 
 

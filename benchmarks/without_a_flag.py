@@ -48,9 +48,6 @@ OURS, START, FROZEN, LARGER = "samesense", "start", "linear on frozen vectors", 
 
 SAMPLES = 2000
 
-PART_TITLES = {"final": "Tasks that were run once", "development": "Tasks on which defaults were chosen"}
-"""Headings of the parts, that which chose nothing first."""
-
 RECORD = Path(__file__).parent / "results" / "without_a_flag.jsonl"
 """The lines of the tables, from which the page and its figure are made."""
 

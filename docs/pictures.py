@@ -420,14 +420,12 @@ def _learning(picture: Picture, corner: Point, title: str, ways: dict[str, list[
             picture.line(place(*before), place(*after), look=look, tip=False)
 
 
-PART_LABELS = {"final": "Tasks that were run once", "development": "Tasks on which defaults were chosen"}
-
-
 def without_a_flag() -> Picture:
     """How far a training without a flag and each recipe raise the figure of the start, by task."""
     lines = [json.loads(line) for line in WITHOUT_A_FLAG.read_text(encoding="utf-8").splitlines()]
-    parts = {part: [line for line in lines if line["part"] == part] for part in PART_LABELS}
-    parts = {part: of_part for part, of_part in parts.items() if of_part}
+    # The final tasks first.
+    names = sorted({line["part"] for line in lines}, reverse=True)
+    parts = {part: [line for line in lines if line["part"] == part] for part in names}
     gains = [value - line["start"] for line in lines for value in (line["ours"], *line["rivals"].values())]
     lowest, highest = math.floor(min(0, *gains) / 5) * 5, math.ceil(max(gains) / 5) * 5
     left = EDGE + 12
@@ -443,7 +441,7 @@ def without_a_flag() -> Picture:
     picture.text(EDGE, 52, "Points that a training adds to the figure of its start", "muted")
     level = 60
     for part, of_part in parts.items():
-        picture.text(EDGE, level + 26, PART_LABELS[part], "bold")
+        picture.text(EDGE, level + 26, f"{part.capitalize()} tasks", "bold")
         level += 38
         top = level
         for line in of_part:

@@ -28,10 +28,12 @@ class OpenvinoEncoder(GraphEncoder):
     """
 
     def _open_graph(self, graph: Path) -> tuple[list[str], int | None]:
-        if self.name == "openvino-bfloat16" and not openvino_has_bfloat16():
-            raise ConfigError("This processor does not compute in bfloat16. Take the backend openvino.")
-        hint = "bf16" if self.name == "openvino-bfloat16" else "f32"
-        self._compiled = _compiled(graph, self._threads, self.deterministic, hint)
+        precision = "f32"
+        if self.name == "openvino-bfloat16":
+            if not openvino_has_bfloat16():
+                raise ConfigError("This processor does not compute in bfloat16. Take the backend openvino.")
+            precision = "bf16"
+        self._compiled = _compiled(graph, self._threads, self.deterministic, precision)
         self._requests = threading.local()
         widths = [_width(output) for output in self._compiled.outputs if VECTOR_OUTPUT in output.names]
         return [name.any_name for name in self._compiled.inputs], next(iter(widths), None)
