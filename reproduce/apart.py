@@ -37,7 +37,7 @@ def main(data: Path, output: Path) -> None:
         with (output / f"sts{year}.tsv").open("w", encoding="utf-8") as file:
             file.write("sentence1\tsentence2\tscore\n")
             file.writelines(f"{row['sentence1']}\t{row['sentence2']}\t{row['score']}\n" for row in apart)
-        print(f"sts{year}: {len(apart)} of {len(rows)} pairs")
+        sys.stdout.write(f"sts{year}: {len(apart)} of {len(rows)} pairs\n")
 
 
 if __name__ == "__main__":

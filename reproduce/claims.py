@@ -17,6 +17,8 @@ from tables import HOME, comparisons_of, filled, rows_of
 
 from samesense.errors import DataError
 from samesense.metrics import holm
+from samesense.reports.figures.differences import Difference, difference_figure
+from samesense.reports.figures.plot import Plot, save_plot
 from samesense.reports.significance import Comparison
 from samesense.reports.tables import markdown
 
@@ -30,6 +32,11 @@ FEW_SEEDS = ", in these runs"
 
 POWER = 1 + 0.8416 / 1.96
 """The effect that is seen with a probability of 80 %, in half widths of the 95 % interval, by normal quantiles."""
+
+PAPERS = {"cosent": "CoSENT", "supmpn": "SupMPN", "rankcse": "RankCSE", "context": "Context similarity"}
+"""Titles of the papers by their folder."""
+
+PICTURE = HOME / "claims.svg"
 
 HEADER = ["claim", "the paper", "here [95 %]", "visible", "seeds", "p (Holm)", ""]
 
@@ -106,6 +113,29 @@ def outcome(claim: dict[str, str], comparison: Comparison) -> str:
     return f"{word}{FEW_SEEDS}" if comparison.scope == "runs" else word
 
 
+def figure() -> Plot:
+    """Return the figure of all claims: each difference with its interval, and that of the paper."""
+    pairs = [(claim, compared(claim)) for claim in claims()]
+    panels: dict[str, list[Difference]] = {}
+    for (claim, _), comparison in zip(pairs, adjusted_by_paper(pairs), strict=True):
+        value, low, high = in_direction_of_claim(claim, comparison)
+        row = Difference(
+            label=claim["text"],
+            value=value,
+            low=low,
+            high=high,
+            significant=comparison.significant,
+            published=paper_effect(claim),
+        )
+        panels.setdefault(PAPERS[claim["page"].partition("/")[0]], []).append(row)
+    return difference_figure(
+        panels,
+        unit="points in the direction of the claim; diamonds: the paper",
+        name="claims",
+        caption="Each claim's difference with its 95 % interval, and that of the paper.",
+    )
+
+
 def table() -> str:
     """Return the table of claims, one per line, and the number of claims with each outcome."""
     pairs = [(claim, compared(claim)) for claim in claims()]
@@ -137,6 +167,7 @@ def main() -> None:
     updated = filled(text, table())
     if "--check" not in sys.argv[1:]:
         page.write_text(updated, encoding="utf-8")
+        save_plot(figure(), PICTURE)
     elif updated != text:
         sys.exit(1)
 

@@ -20,8 +20,15 @@ from taking import take
 
 from samesense.errors import DataError
 from samesense.reports.figures.curves import Curve
+from samesense.reports.figures.plot import Plot, save_plot
 from samesense.reports.significance import Comparison
-from samesense.reports.sweeps import difference_table, steps_table, steps_to_scores
+from samesense.reports.sweeps import (
+    comparison_figure,
+    difference_table,
+    differences_of_means,
+    steps_table,
+    steps_to_scores,
+)
 from samesense.reports.tables import markdown
 from samesense.results import mean_name
 
@@ -103,11 +110,42 @@ def comparisons_of(paper: str, sweep: str, *, metric: str = "spearman") -> list[
     return comparisons
 
 
-def differences(comparisons: list[Comparison], *, examples: str = "test pairs") -> str:
-    """Return the table of comparisons with its caption; empty if there are none."""
+def differences(paper: str, sweep: str, *, metric: str, examples: str) -> str:
+    """Return the figure and the table of the comparisons of a sweep with their caption; empty if there are none.
+
+    Where there is a mean over several sets, only that is compared: single sets are in ``results/``.
+    """
+    comparisons = comparisons_of(paper, sweep, metric=metric)
     if not comparisons:
         return ""
-    return f"\n\nTested over seeds and {examples} together; p adjusted by Holm.\n\n{difference_table(comparisons)}"
+    shown = differences_of_means(comparisons)
+    singles = ""
+    if len(shown) < len(comparisons):
+        singles = f" Single sets are compared in [results](results/{sweep}.comparisons.jsonl)."
+    caption = (
+        f"Tested over seeds and {examples} together; p adjusted by Holm over all comparisons of the sweep.{singles}"
+    )
+    picture = ""
+    if figure_of(paper, sweep, metric) is not None:
+        picture = f"![Differences with 95 % intervals; full dots are significant](images/{sweep}.svg)\n\n"
+    return f"\n\n{picture}{caption}\n\n{difference_table(shown)}"
+
+
+def figure_of(paper: str, sweep: str, metric: str) -> Plot | None:
+    """Return the figure of a sweep's differences; ``None`` if it compares untrained starts alone."""
+    untrained = {row["variant"] for row in rows_of(paper, sweep) if row["seed"] is None}
+    comparisons = comparisons_of(paper, sweep, metric=metric)
+    if all(comparison.model in untrained for comparison in comparisons):
+        return None
+    return comparison_figure(comparisons, name=sweep, untrained=untrained)
+
+
+def draw(paper: str, sweep: str, metric: str) -> None:
+    """Draw the differences of a sweep into ``images/``."""
+    figure = figure_of(paper, sweep, metric)
+    if figure is not None:
+        (HOME / paper / "images").mkdir(exist_ok=True)
+        save_plot(figure, HOME / paper / "images" / f"{sweep}.svg")
 
 
 def convergence(rows: Rows) -> str:
@@ -246,6 +284,13 @@ class Whole:
     only: tuple[str, ...] = ()
     variants: str = ""
 
+    metric = "spearman"
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether the section has the comparisons of the sweep."""
+        return self.blocks[0] is figures and not self.variants
+
     def write(self, paper: str) -> str:
         """Return the text between the marks of the page."""
         rows = [
@@ -259,8 +304,8 @@ class Whole:
         check_same_data(rows)
         blocks = "\n\n".join(block(rows) for block in self.blocks)
         tested = ""
-        if self.blocks[0] is figures and not self.variants:
-            tested = differences(comparisons_of(paper, self.sweep))
+        if self.is_compared:
+            tested = differences(paper, self.sweep, metric=self.metric, examples="test pairs")
         return f"{origin(rows)}\n\n{blocks}{tested}"
 
 
@@ -285,6 +330,8 @@ class Transfer:
     """The section of a page about transfer tasks, from the results of ``transfer.py``."""
 
     sweep: str = "transfer"
+    metric = "accuracy"
+    is_compared = True
 
     def write(self, paper: str) -> str:
         """Return the text between the marks of the page."""
@@ -293,7 +340,7 @@ class Transfer:
             return "Not run yet: no results of `transfer.py`."
         seeds = ", ".join(map(str, sorted({row["seed"] for row in rows if row["seed"] is not None})))
         caption = f"Accuracy x100. Start point: {rows[0]['start']}; seeds {seeds}; commit {rows[0]['commit']}."
-        tested = differences(comparisons_of(paper, self.sweep, metric="accuracy"), examples="test sentences")
+        tested = differences(paper, self.sweep, metric=self.metric, examples="test sentences")
         return f"{caption}\n\n{figures(rows, metric='accuracy')}{tested}"
 
 
@@ -317,6 +364,8 @@ PAGES: dict[str, dict[str, Whole | Several | Transfer]] = {
         "batches": whole("batches", figures),
         "tuned": whole("tuned", figures),
         "paws": whole("paws", figures, convergence),
+        "paws-rivals": whole("paws-rivals", figures, convergence),
+        "stsb-sets": whole("stsb-sets", figures, average, convergence),
         "bq-64": whole("bq-64", figures, convergence),
         "tuned-softmax": whole("tuned-softmax", figures),
         "tuned-binary": whole("tuned-binary", figures, convergence),
@@ -351,6 +400,7 @@ PAGES: dict[str, dict[str, Whole | Several | Transfer]] = {
         "tableA1": whole("augment", figures, average),
         "tuned": whole("tuned", figures, average, convergence),
         "anchors": whole("anchors", figures, average, convergence),
+        "last": whole("last", figures, average),
     },
     "context": {
         "table2": whole("further", figures, only=STS),
@@ -385,8 +435,12 @@ def main() -> None:
         text = page.read_text(encoding="utf-8")
         updated = filled(text, section.write(args.paper))
         changed |= updated != text
-        if not args.check:
-            page.write_text(updated, encoding="utf-8")
+        if args.check:
+            continue
+        page.write_text(updated, encoding="utf-8")
+        for part in getattr(section, "wholes", (section,)):
+            if part.is_compared:
+                draw(args.paper, part.sweep, part.metric)
     sys.exit(int(args.check and changed))
 
 

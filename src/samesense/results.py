@@ -246,6 +246,11 @@ def mean_name(sets: int) -> str:
     return f"mean of {sets}"
 
 
+def is_mean(dataset: str) -> bool:
+    """Return whether a data set is called as :func:`mean_name` calls a mean."""
+    return re.fullmatch(r"mean of \d+", dataset) is not None
+
+
 def result_tables(results: Sequence[Result], *, subsets: bool = False) -> list[Table]:
     """Return the tables that all layouts share, one a suite, in the order of the results; see :class:`Results`."""
     selected = list(results if subsets else _whole(results))

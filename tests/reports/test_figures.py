@@ -8,6 +8,7 @@ import pytest
 from samesense.errors import DataError, MissingExtraError
 from samesense.reports.figures import plot as module
 from samesense.reports.figures.curves import Curve, learning_curves, sweep
+from samesense.reports.figures.differences import Difference, difference_figure
 from samesense.reports.figures.distribution import distribution, rating_groups
 from samesense.reports.figures.heatmap import heatmap
 from samesense.reports.figures.names import shown_name
@@ -37,7 +38,14 @@ def all_kinds():
         heatmap({"a": matrix(4), "b": matrix(4, 1)}, [["p", "q"], ["r", "s"]]),
         learning_curves([Curve("one", (1, 2, 3), (0.1, 0.5, 0.4)), Curve("two", (1, 2), (0.2, 0.3))]),
         sweep({"dev": {0.05: [80.0, 81.0], 1.0: [79.0]}}, setting="temperature"),
+        difference_figure(
+            {"dev": [difference("a"), difference("b", published=2.0)]}, unit="points", name="d", caption=""
+        ),
     ]
+
+
+def difference(label, **fields):
+    return Difference(label=label, value=1.0, low=-0.5, high=2.5, significant=False, **fields)
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +67,7 @@ def test_figures_hold_words_as_text_and_no_date_and_no_bitmap(plots):
     assert {"a  81.0", "b"} <= set(words(svg_text(plots[1])))
     assert {"step", "one", "two"} <= set(words(svg_text(plots[3])))
     assert {"temperature", "dev (2 seeds)", "0.05", "1"} <= set(words(svg_text(plots[4])))
+    assert {"dev", "a", "b", "points"} <= set(words(svg_text(plots[5])))
 
 
 def test_inline_figures_follow_the_page(plots):

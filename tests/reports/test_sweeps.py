@@ -1,11 +1,15 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from samesense.errors import DataError
 from samesense.reports.figures.curves import Curve
 from samesense.reports.figures.plot import style_of
 from samesense.reports.significance import Comparison
 from samesense.reports.store import Run
 from samesense.reports.sweeps import (
+    comparison_figure,
     curve_figure,
     difference_table,
     setting_figures,
@@ -68,17 +72,12 @@ def test_the_untouched_start_is_drawn_and_is_nobodys_best():
     assert not steps_to_scores({"a": {1: Curve("a", (0,), (0.6,))}, "b": {1: Curve("b", (0,), (0.6,))}})
 
 
-def test_tables():
-    curves = {"mse": {1: curve(0.1, 0.4)}, "cosent": {1: curve(0.5, 0.45)}}
-    assert steps_table(steps_to_scores(curves), "stsb").markdown().splitlines()[2:] == [
-        "| mse | 40.00 | 20 | - | 10 (-50 %) |",
-        "| cosent | 50.00 | 10 | not reached | - |",
-    ]
-    comparison = Comparison(
+def compared(model):
+    return Comparison(
         task="sts",
         dataset="stsb",
         metric="spearman",
-        model="mse",
+        model=model,
         reference="cosent",
         difference=-0.05,
         low=-0.07,
@@ -88,9 +87,30 @@ def test_tables():
         n=100,
         seeds=3,
     )
-    assert difference_table([comparison]).splitlines()[2] == (
+
+
+def test_tables():
+    curves = {"mse": {1: curve(0.1, 0.4)}, "cosent": {1: curve(0.5, 0.45)}}
+    assert steps_table(steps_to_scores(curves), "stsb").markdown().splitlines()[2:] == [
+        "| mse | 40.00 | 20 | - | 10 (-50 %) |",
+        "| cosent | 50.00 | 10 | not reached | - |",
+    ]
+    assert difference_table([compared("mse")]).splitlines()[2] == (
         "| stsb | Spearman | mse - cosent | -5.00 | [-7.00, -3.00] | 0.004 | of these runs |"
     )
+
+
+def test_means_alone_are_drawn_where_there_are_any_and_no_untrained_start():
+    base = compared("mse")
+    of_mean = replace(base, dataset="mean of 3")
+    start = replace(base, model="start")
+    plot = comparison_figure([of_mean, base, start], name="differences", untrained=["start"])
+    assert len(plot.figure.axes) == 1
+    assert plot.figure.axes[0].get_title(loc="left") == "mean of 3, Spearman x100"
+    singles = comparison_figure([base, start], name="differences", untrained=["start"])
+    assert [label.get_text() for label in singles.figure.axes[0].get_yticklabels()] == ["mse"]
+    with pytest.raises(DataError, match="needs a panel"):
+        comparison_figure([start], name="differences", untrained=["start"])
 
 
 def test_the_caption_of_a_learning_curve_says_who_arrives_when():

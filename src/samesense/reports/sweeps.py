@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from samesense.reports.figures.curves import Curve, learning_curves, sweep
+from samesense.reports.figures.differences import Difference, difference_figure
 from samesense.reports.figures.plot import Plot, Style
 from samesense.reports.grid import ABSENT
 from samesense.reports.illustrate import stem
 from samesense.reports.significance import Comparison
 from samesense.reports.store import Run, sweep_points
 from samesense.reports.tables import TitledTable, markdown
-from samesense.results import measure_of, one_line
+from samesense.results import is_mean, measure_of, one_line
 
 Curves = Mapping[str, Mapping[int, Curve]]
 """Learning curves on one data set, by variant and seed."""
@@ -127,6 +128,39 @@ def difference_table(comparisons: Sequence[Comparison]) -> str:
         )
     header = ["data", "figure", "difference of", "value", "95 % interval", "p (Holm)", "significant"]
     return markdown(header, rows, numeric=("value", "95 % interval", "p (Holm)"))
+
+
+def differences_of_means(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """Return the comparisons of means over several sets; all where there are none."""
+    of_means = [comparison for comparison in comparisons if is_mean(comparison.dataset)]
+    return of_means or list(comparisons)
+
+
+def comparison_figure(comparisons: Sequence[Comparison], *, name: str, untrained: Collection[str] = ()) -> Plot:
+    """Draw the differences from the reference, of means over several sets, or of each set where there are none.
+
+    Models named in ``untrained`` are left out, as their differences are many times those between methods. DataError if
+    nothing is left.
+    """
+    panels: dict[str, list[Difference]] = {}
+    trained = [comparison for comparison in differences_of_means(comparisons) if comparison.model not in untrained]
+    for comparison in trained:
+        measure = measure_of(comparison.metric)
+        value, low, high = (measure.factor * end for end in (comparison.difference, comparison.low, comparison.high))
+        row = Difference(
+            label=comparison.model,
+            value=value,
+            low=low,
+            high=high,
+            significant=comparison.significant,
+        )
+        panels.setdefault(f"{comparison.dataset}, {measure.heading}", []).append(row)
+    return difference_figure(
+        panels,
+        unit=f"difference from {' and '.join(dict.fromkeys(item.reference for item in trained))}",
+        name=name,
+        caption="Differences with 95 % intervals; full dots are significant after adjustment.",
+    )
 
 
 def curve_figure(curves: Curves, dataset: str, stem: str, *, reference: str, styles: Mapping[str, Style]) -> Plot:

@@ -13,6 +13,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from samesense.errors import ConfigError
 from samesense.recipes.settings import as_config_error, read_toml
 from samesense.recipes.sweep.data_entry import DataEntry, Table
+from samesense.results import is_mean
 from samesense.types import Precision
 
 LAYERS = "layers"
@@ -118,7 +119,7 @@ class SweepFile(Table):
             twice = next((name for name in names if names.count(name) > 1), None)
             if twice is not None:
                 raise ConfigError(f"The {what} of a sweep must differ; {twice} stands there twice.")
-            mean = next((name for name in names if re.fullmatch(r"mean of \d+", name)), None)
+            mean = next((name for name in names if is_mean(name)), None)
             if mean is not None and what == "test sets":
                 raise ConfigError(f"A test set of a sweep is not called as their mean is; received {mean!r}.")
 

@@ -31,7 +31,14 @@ from samesense.reports.shown import shown_best
 from samesense.reports.significance import paired_comparisons
 from samesense.reports.standing import Ranking, rank
 from samesense.reports.store import Run
-from samesense.reports.sweeps import curve_figure, difference_table, setting_figures, steps_table, steps_to_scores
+from samesense.reports.sweeps import (
+    comparison_figure,
+    curve_figure,
+    difference_table,
+    setting_figures,
+    steps_table,
+    steps_to_scores,
+)
 from samesense.reports.tables import TitledTable, markdown_grids
 from samesense.results import plain
 from samesense.types import Evidence, Result
@@ -71,6 +78,9 @@ def write_report(output: Path, *, latex: Path | None = None, figures: Path | Non
         return f"{text}\nThere is no report.html: {error}\n", paths
     styles = model_styles([str(cell.entry["variant"]) for cell in cells])
     plots = _figures(cells, list(plan["grid"]), plan["against"], styles)
+    untrained = {str(cell.entry["variant"]) for cell in cells if cell.entry["seed"] is None}
+    if any(comparison.model not in untrained for comparison in report.comparisons):
+        plots = [comparison_figure(report.comparisons, name="differences", untrained=untrained), *plots]
     report = replace(report, general=plots, by_dataset=distributions(report.evidence, styles))
     paths.append(report.save(output / "report.html"))
     if figures is not None:
