@@ -1,4 +1,4 @@
-"""The page on Spark says what works: its program is run on a local Spark, where pyspark and Java are there."""
+"""The page on Spark says what works: its programs are run on a local Spark, where pyspark and Java are there."""
 
 import os
 import re
@@ -15,26 +15,77 @@ import pytest
 import samesense
 
 PAGE = Path(__file__).parents[2] / "docs" / "spark.md"
+ENCODE, DUPLICATES = re.findall(r"```python no-run\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
 
 
-@pytest.mark.long  # starts Spark
-def test_the_program_of_the_page_runs(tmp_path, tiny_trunk, sentences):
+@pytest.fixture
+def submit(tmp_path):
     pytest.importorskip("pyspark")
     if shutil.which("java") is None:
         pytest.skip("Spark needs Java")
-    code = re.search(r"```python no-run\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)[1]
-    assert 'MODEL = "default"' in code
-    (tmp_path / "program.py").write_text(code.replace('MODEL = "default"', f"MODEL = {str(tiny_trunk)!r}"))
-    texts = [*sentences, "", "  "]
-    pq.write_table(pa.table({"id": list(range(len(texts))), "text": texts}), tmp_path / "texts.parquet")
     environment = {"PYSPARK_PYTHON": sys.executable, "OMP_NUM_THREADS": "1", "SPARK_LOCAL_IP": "127.0.0.1"}
     master = {"PYSPARK_SUBMIT_ARGS": "--master local[2] --conf spark.ui.enabled=false pyspark-shell"}
-    done = subprocess.run(
-        [sys.executable, "program.py"], cwd=tmp_path, env={**os.environ, **environment, **master}, capture_output=True,
-        text=True,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+
+    def run(code, **constants):
+        for name, value in constants.items():
+            code, count = re.subn(rf"(?m)^{name} = [^ \n]+", f"{name} = {value!r}", code)
+            assert count == 1, name
+        (tmp_path / "program.py").write_text(code, encoding="utf-8")
+        words = [sys.executable, "program.py"]
+        done = subprocess.run(
+            words, cwd=tmp_path, env={**os.environ, **environment, **master}, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+
+    return run
+
+
+@pytest.mark.long  # starts Spark
+def test_the_program_that_encodes_runs(submit, tmp_path, tiny_trunk, sentences):
+    texts = [*sentences, "", "  "]
+    pq.write_table(pa.table({"id": list(range(len(texts))), "text": texts}), tmp_path / "texts.parquet")
+    submit(ENCODE, MODEL=str(tiny_trunk))
     rows = sorted(pq.read_table(tmp_path / "vectors").to_pylist(), key=lambda row: row["id"])
     assert [row["text"] for row in rows] == sentences
     expected = samesense.encode(str(tiny_trunk), sentences, normalize=True)
     np.testing.assert_allclose([row["embedding"] for row in rows], expected, atol=0.02)  # bfloat16 by batches
+
+
+@pytest.mark.long  # starts Spark
+def test_the_program_that_finds_duplicates_finds_what_dedup_finds(submit, tmp_path):
+    random = np.random.default_rng(0)
+    centres = random.normal(size=(60, 16))
+    # Groups of one to four, some of them chains: each row is close to the one before.
+    vectors = np.concatenate(
+        [centre + 0.12 * random.normal(size=(1 + n % 4, 16)).cumsum(axis=0) for n, centre in enumerate(centres)]
+    )
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    rows = vectors.astype(np.float32)
+    table = pa.table({"id": np.arange(len(rows)), "embedding": pa.array(rows.tolist(), pa.list_(pa.float32()))})
+    pq.write_table(table, tmp_path / "vectors.parquet")
+    (tmp_path / "vectors").mkdir()
+    (tmp_path / "vectors.parquet").rename(tmp_path / "vectors" / "part.parquet")
+    submit(DUPLICATES, LISTS=20, PROBES=20)
+    written = pq.read_table(tmp_path / "groups").to_pylist()
+    groups = {}
+    for row in written:
+        groups.setdefault(row["group"], set()).add(row["id"])
+    assert sorted(map(sorted, groups.values())) == linked(rows, 0.9)
+
+
+def linked(rows, threshold):
+    """Groups of two or more by depth-first search over all pairs."""
+    near = rows @ rows.T >= threshold
+    unseen = set(range(len(rows)))
+    groups = []
+    while unseen:
+        stack = [unseen.pop()]
+        group = set(stack)
+        while stack:
+            neighbours = set(np.flatnonzero(near[stack.pop()])) & unseen
+            unseen -= neighbours
+            group |= neighbours
+            stack += neighbours
+        if len(group) > 1:
+            groups.append(sorted(map(int, group)))
+    return sorted(groups)
