@@ -5,6 +5,8 @@ from functools import partial
 
 import pytest
 
+from samesense.losses.cosent import CoSENT, CrossCoSENT
+
 
 @pytest.fixture
 def run(run):
@@ -44,6 +46,8 @@ def test_flags_of_a_loss_reach_its_settings(run, binary, tmp_path):
             "error: epochs: input should be a valid number, unable to parse string as a number; received 'x'.",
         ),
         (["--loss", "triplet", "--batches", "label-aware"], "batches label-aware are made for loss cosent or"),
+        (["--groups", "first", "--batches", "label-aware"], "Groups are dealt into batches as wholes"),
+        (["--loss", "mse", "--groups", "first"], "groups belongs to loss cosent, and this is loss mse"),
     ],
 )
 def test_flags_that_do_not_belong_are_refused(run, binary, tmp_path, flags, message):
@@ -51,6 +55,43 @@ def test_flags_that_do_not_belong_are_refused(run, binary, tmp_path, flags, mess
     assert (code, out) == (2, "")
     assert (err.splitlines()[-1].startswith("samesense: error: "), err.count("error")) == (True, 1)
     assert message in err
+
+
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory):
+    """Queries with four graded candidates each, and one without."""
+    path = tmp_path_factory.mktemp("graded") / "candidates.tsv"
+    rows = [f"{number % 4}\tthe dog {number // 4}\ta cat {number}" for number in range(80)]
+    path.write_text("\n".join(["score\tsentence1\tsentence2", *rows, "2\talone\ta cat"]) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("encoder", ["bi", "cross"])
+def test_groups_are_compared_and_fill_batches(run, graded, tiny_trunk, tmp_path, encoder, monkeypatch):
+    batches = []
+    kind = CoSENT if encoder == "bi" else CrossCoSENT
+    real = kind.loss
+    monkeypatch.setattr(kind, "loss", lambda self, x, rows: (batches.append(rows.tolist()), real(self, x, rows))[1])
+    flags = ["--groups", "first", "--encoder", encoder, "--batch-size", 8, "--max-steps", 4, "--dev", "none"]
+    flags += ["--label-range", 0, 3, "--precision", "float32", "--model", tiny_trunk, "--keep-start", "never"]
+    code, _, err = run(graded, "-o", tmp_path / "run", *flags)
+    assert code == 0, err
+    assert "21 groups of one first text with 1 to 4 pairs, 20 of them with two labels" in err
+    assert "batches: of whole groups" in err
+    groups = [{group: sum(row[1] == group for row in batch) for _, group in batch} for batch in batches]
+    assert len(groups) == 4
+    assert all(set(sizes.values()) == {4} for sizes in groups if 20 not in sizes)
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
+    assert manifest["settings"]["groups"] == "first"
+
+
+def test_pairs_without_groups_are_refused(run, tmp_path):
+    path = tmp_path / "pairs.tsv"
+    rows = [f"{number % 2}\tthe dog {number}\ta cat {number}" for number in range(80)]
+    path.write_text("\n".join(["label\tsentence1\tsentence2", *rows]) + "\n")
+    code, _, err = run(path, "-o", tmp_path / "run", "--dry-run", "--groups", "first")
+    assert code == 2
+    assert "only pairs with the same first text are compared, and 0 of" in err.splitlines()[-1]
 
 
 def test_only_dev_can_be_auto(run, binary, tmp_path):

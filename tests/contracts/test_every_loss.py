@@ -46,6 +46,11 @@ def guided(anchors, positives, guide, more, temperature=0.05, **settings):
     return losses.gist(anchors, positives, guide=[guide, near], temperature=temperature, **settings)
 
 
+def in_groups(loss):
+    """Return a loss with its groups as third argument."""
+    return lambda scores, labels, groups: loss(scores, labels, groups=groups)
+
+
 def divergence(matrix, other):
     wide = torch.promote_types(matrix.dtype, torch.float32)
     return losses.js_divergence(matrix.log_softmax(1, dtype=wide), other.log_softmax(1, dtype=wide)).sum()
@@ -71,6 +76,7 @@ CASES = {
     "contrastive": Case(losses.contrastive, ("scores",), ("binary",)),
     "contrastive literal": Case(losses.contrastive, ("scores",), ("binary",), {"threshold": 0.1, "literal": True}),
     "cosent": Case(cosent, ("scores",), ("grades",)),
+    "cosent grouped": Case(in_groups(cosent), ("scores",), ("grades", "classes"), {}, "cosent"),
     "gist": Case(guided, ("u", "v"), ("w", "few"), {}, "gist"),
     "gist all": Case(guided, ("u", "v"), ("w", "few"), {"guide_margin": 0.1, "margin_strategy": "relative"}, "gist"),
     "info_nce": Case(losses.info_nce, ("u", "v")),

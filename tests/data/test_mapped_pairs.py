@@ -155,6 +155,16 @@ def test_losses_are_trained_on_the_same_examples(loss, kind, monkeypatch):
         )
 
 
+def test_groups_are_the_same(monkeypatch):
+    held = PAIR_LOSSES.targets(DATA["nli"], "cosent", groups="first")
+    few(monkeypatch)
+    mapped_targets = PAIR_LOSSES.targets(mapped_pairs(DATA["nli"]), "cosent", groups="first")
+    assert mapped_targets.groups.tolist() == held.groups.tolist()
+    mapped_dataset = as_dataset(mapped_targets.trainer_columns())
+    assert mapped_dataset.to_dict() == as_dataset(held.trainer_columns()).to_dict()
+    assert len(mapped_dataset["label"][0]) == 2
+
+
 def long_pairs(path, rows, words=40):
     source = random.Random(0)
     with path.open("w", encoding="utf-8") as stream:

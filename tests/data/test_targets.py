@@ -20,6 +20,30 @@ def test_cosent_takes_every_label_as_it_is(data):
     assert prepared.columns == {"sentence1": data.sentences1, "sentence2": data.sentences2, "label": data.labels}
 
 
+def test_groups_are_the_pairs_with_the_same_first_text():
+    rows = [("b", "x", 1.0), ("a", "x", 0.0), ("b", "y", 0.0), ("c", "x", 1.0), ("a", "z", 1.0), ("b", "z", 1.0)]
+    prepared = targets(pair_data(rows, "binary"), "cosent", groups="first")
+    assert prepared.groups.tolist() == [0, 1, 0, 2, 1, 0]
+    assert prepared.columns["label"] == [1, 0, 0, 1, 1, 1]
+    assert prepared.trainer_columns()["label"] == [[1, 0], [0, 1], [0, 0], [1, 2], [1, 1], [1, 0]]
+    assert prepared.settings == {"grouped": True}
+    assert prepared.summary == (
+        "cosent: labels as they are, their order counts; 3 groups of one first text with 1 to 3 pairs, 2 of them with "
+        "two labels"
+    )
+    assert targets(pair_data(rows, "binary"), "cosent").groups is None
+
+
+def test_data_without_groups_are_refused():
+    rows = [(f"query {row}", "x", float(row % 2)) for row in range(30)] + [("query 0", "y", 1.0)]
+    with pytest.raises(DataError) as error:
+        targets(pair_data(rows, "binary"), "cosent", groups="first")
+    assert str(error.value) == (
+        "made.tsv: only pairs with the same first text are compared, and 2 of 31 pairs have one with another label. "
+        "Give several labelled candidates for each query, the query as first text of each pair. Or leave out groups."
+    )
+
+
 @pytest.mark.parametrize(
     ("kind", "labels", "scale", "expected", "summary"),
     [

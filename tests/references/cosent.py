@@ -3,10 +3,13 @@
 import math
 
 
-def cosent(scores, labels, temperature=0.05, margin=0.0):
+def cosent(scores, labels, temperature=0.05, margin=0.0, groups=None):
+    groups = groups or [0] * len(scores)
     exponents = [0.0]
-    for low_score, low_label in zip(scores, labels, strict=True):
-        for high_score, high_label in zip(scores, labels, strict=True):
+    for low_score, low_label, low_group in zip(scores, labels, groups, strict=True):
+        for high_score, high_label, high_group in zip(scores, labels, groups, strict=True):
+            if low_group != high_group:
+                continue
             if high_label > low_label + margin + (1e-6 * (abs(low_label) + margin) if margin else 0.0):
                 exponents.append((low_score - high_score) / temperature)
     top = max(exponents)

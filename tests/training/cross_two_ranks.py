@@ -13,7 +13,8 @@ from tests.training.registered import specs, trained_on
 
 ROWS = 11
 REGISTERED = specs("cross")
-LOSSES = [*REGISTERED, "mse"]
+GROUPED = "cosent, grouped"
+LOSSES = [*REGISTERED, "mse", GROUPED]
 
 
 class CrossModel(torch.nn.Module):
@@ -39,9 +40,10 @@ class CrossModel(torch.nn.Module):
 
 def made(name, model, budget):
     """Return a loss module, and the columns and labels of a whole batch."""
-    if name in REGISTERED:
-        spec = REGISTERED[name]
-        settings, targets, columns, labels = trained_on(spec, ROWS, mini_batch_num_tokens=budget)
+    if name in (*REGISTERED, GROUPED):
+        spec = REGISTERED[name.removesuffix(", grouped")]
+        options = {"groups": "first"} if name == GROUPED else {}
+        settings, targets, columns, labels = trained_on(spec, ROWS, mini_batch_num_tokens=budget, **options)
         return spec.build(model, settings, targets), columns, labels
     _, _, columns, labels = trained_on(REGISTERED["cosent"], ROWS)
     return CrossMSE(model, mini_batch_num_tokens=budget), columns, labels

@@ -23,13 +23,16 @@ def trained_on(spec, rows, **options):
     pairs = [(*source.sample(sentences, 2), source.choice(LABELS[kind])) for _ in range(8 * rows)]
     settings = CosentSettings(loss=spec.name, encoder=spec.encoder, **options)
     targets = settings.targets(pair_data(pairs, kind))
-    columns = {name: values[:rows] for name, values in targets.columns.items()}
+    columns = {name: values[:rows] for name, values in targets.trainer_columns().items()}
     return settings, targets, [values for name, values in columns.items() if name != "label"], columns.get("label")
 
 
 def other_value(field):
     """Return a value of a setting that is not its default."""
-    choices = [choice for choice in typing.get_args(field.annotation) if isinstance(choice, str)]
+    arguments = typing.get_args(field.annotation)
+    # Of an optional word too, whose annotation is a union.
+    arguments += tuple(choice for argument in arguments for choice in typing.get_args(argument))
+    choices = [choice for choice in arguments if isinstance(choice, str)]
     if choices:
         return next(choice for choice in choices if choice != field.default)
     if int in typing.get_args(field.annotation):

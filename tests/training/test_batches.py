@@ -16,11 +16,69 @@ from samesense.errors import ConfigError, DataError
 from samesense.training import batches as batches_module
 from samesense.training.batches import (
     NEIGHBOURS,
+    GroupedBatches,
     LabelAwareBatches,
     NeighbourBatches,
     batch_sampler_of,
     share_without_comparison,
 )
+
+GROUPS = st.lists(st.integers(0, 9), min_size=1, max_size=60)
+
+
+def grouped_batches(groups, size, *, seed=0, epoch=0):
+    rows = [[float(index % 3), float(group)] for index, group in enumerate(groups)]
+    sampler = GroupedBatches(Dataset.from_dict({"a": ["a"] * len(groups), "label": rows}), size, seed=seed)
+    sampler.set_epoch(epoch)
+    batches = list(sampler)
+    assert len(batches) == len(sampler)
+    return batches
+
+
+@settings(max_examples=100, deadline=None)
+@given(groups=GROUPS, size=st.integers(1, 12), epoch=st.integers(0, 2))
+def test_grouped_batches_are_full_and_hold_every_example_once(groups, size, epoch):
+    batches = grouped_batches(groups, size, epoch=epoch)
+    assert sorted(itertools.chain(*batches)) == list(range(len(groups)))
+    assert all(len(batch) == size for batch in batches[:-1])
+    assert grouped_batches(groups, size, epoch=epoch) == batches
+    # At most one group is cut at the end of a batch, or a group is larger than a batch.
+    counts = Counter(groups)
+    cut = [
+        group for group in counts if counts[group] <= size and sum(group in {groups[i] for i in b} for b in batches) > 1
+    ]
+    assert len(cut) < len(batches)
+
+
+def test_groups_that_fill_batches_stay_whole_and_are_drawn_again():
+    groups = [index // 3 for index in range(120)] + [40 + index // 2 for index in range(80)]
+    batches = grouped_batches(groups, 16)
+    counts = Counter(groups)
+    whole = sum(
+        Counter(groups[i] for i in batch)[group] == counts[group]
+        for batch in batches
+        for group in {groups[i] for i in batch}
+    )
+    assert whole >= 0.9 * len(counts)
+    assert grouped_batches(groups, 16, epoch=1) != batches
+    assert grouped_batches(groups, 16, seed=1) != batches
+    assert [len(batch) for batch in grouped_batches([0] * 50, 16)] == [16, 16, 16, 2]
+
+
+def test_a_group_larger_than_a_batch_does_not_gather_the_small_ones_before_it():
+    groups = [0] * 100 + list(range(1, 101))
+    firsts = [
+        sum(groups[i] > 0 for batch in grouped_batches(groups, 8, seed=seed)[:12] for i in batch) for seed in range(9)
+    ]
+    assert max(firsts) < 96
+
+
+def test_batches_of_groups_need_groups():
+    with pytest.raises(
+        DataError, match=r"Batches of groups need a column of labels \[label, group\]; the data have a, label"
+    ):
+        GroupedBatches(Dataset.from_dict({"a": ["a"], "label": [1.0]}), 2)
+
 
 LABELS = st.one_of(
     st.lists(st.sampled_from([0.0, 1.0]), min_size=2, max_size=80),

@@ -13,7 +13,7 @@ ALWAYS_ACTIVE = {"triplet": {"triplet_margin": 3.0}, "contrastive": {"threshold"
 """Settings by which a margin is never reached, so that what can be compared costs something."""
 
 
-def loss_of(spec, draw):
+def loss_of(spec, draw, *, grouped=False):
     options = {**ALWAYS_ACTIVE.get(spec.name, {})}
     if "temperature" in spec.fields:
         options["temperature"] = 1.0  # so that no gradient is too small to be seen
@@ -29,6 +29,8 @@ def loss_of(spec, draw):
         options["margin"] = float(draw.choice([0.0, 0.5, 1.0]))
     if spec.name == "softmax":
         options |= {"classes": 3, "dim": 8}
+    if grouped and not spec.grouped:
+        options["grouped"] = True
     module = spec.module
     loss = module.__new__(module)
     torch.nn.Module.__init__(loss)
@@ -36,8 +38,14 @@ def loss_of(spec, draw):
     return loss, options
 
 
-@pytest.mark.parametrize("spec", PAIR_LOSSES.specs, ids=lambda spec: f"{spec.encoder} {spec.name}")
-def test_a_batch_teaches_if_and_only_if_the_loss_has_a_gradient(spec):
+CASES = [(spec, spec.grouped) for spec in PAIR_LOSSES.specs]
+CASES += [(spec, True) for spec in PAIR_LOSSES.specs if "groups" in spec.fields]
+
+
+@pytest.mark.parametrize(
+    ("spec", "grouped"), CASES, ids=[f"{spec.encoder} {spec.name}{', grouped' * grouped}" for spec, grouped in CASES]
+)
+def test_a_batch_teaches_if_and_only_if_the_loss_has_a_gradient(spec, grouped):
     draw = np.random.default_rng(0)
     met = set()
     cancelled = 0
@@ -51,9 +59,11 @@ def test_a_batch_teaches_if_and_only_if_the_loss_has_a_gradient(spec):
         labels = draw.integers(kinds, size=rows) / (1 if kinds == 2 else 2) if kinds else None
         if spec.name == "softmax":
             labels = draw.integers(3, size=rows)
-        loss, options = loss_of(spec, draw)
+        loss, options = loss_of(spec, draw, grouped=grouped)
         table = torch.randn(texts, 8, dtype=torch.float64, requires_grad=True)
-        targets = None if labels is None else torch.from_numpy(np.asarray(labels))
+        groups = draw.integers(2, size=rows) if grouped else None
+        label_rows = labels if groups is None else np.column_stack([labels, groups])
+        targets = None if labels is None else torch.from_numpy(np.asarray(label_rows))
         if spec.encoder == "cross":
             pairs = torch.randn(rows, dtype=torch.float64, requires_grad=True)
             loss.loss(pairs, targets).backward()
@@ -63,9 +73,10 @@ def test_a_batch_teaches_if_and_only_if_the_loss_has_a_gradient(spec):
                 [table[torch.from_numpy(c)] for c in columns], targets
             ).backward()
             gradient = table.grad
-        batch = Batch(columns.astype(np.uint64), None if labels is None else np.asarray(labels, float), options)
+        batch = Batch(columns.astype(np.uint64), None if labels is None else np.asarray(labels, float), options, groups)
         expected = bool(gradient is not None and gradient.abs().max() > 1e-9)
-        teaches = spec.lesson.teaches(batch)
+        lesson = spec.lesson.within_groups() if grouped else spec.lesson
+        teaches = lesson.teaches(batch)
         assert teaches or not expected, (columns, labels, options)
         cancelled += teaches and not expected
         met.add(expected)
@@ -83,6 +94,13 @@ def test_batches_are_drawn_as_the_run_draws_them():
     assert [len(set(labels[rows])) for rows in aware] == [2] * 4
     for rows in drawn_batches(20, 6, 0, "no-duplicates", texts, labels):
         assert (texts[1, rows] == 99).sum() <= 1
+
+
+def test_batches_of_groups_are_drawn_as_the_run_draws_them():
+    groups = np.repeat(np.arange(10), 4)
+    drawn = list(drawn_batches(40, 8, 0, "random", np.zeros((2, 40), np.uint64), np.zeros(40), groups))
+    assert sorted(np.concatenate(drawn)) == list(range(40))
+    assert all(len(set(groups[rows])) == 2 for rows in drawn)
 
 
 def test_one_positive_everywhere_teaches_nothing_unless_there_are_negatives():

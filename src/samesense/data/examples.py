@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Protocol, Self
 
 import numpy as np
+import numpy.typing as npt
 
-from samesense.types import Floats
+from samesense.types import Floats, Indices
 
 
 @dataclass(frozen=True)
@@ -76,3 +77,63 @@ def label_aware_examples(labels: Sequence[float] | Floats, batch_size: int) -> i
     size = min(batch_size, len(labels))
     counts = np.unique(labels, return_counts=True)[1]
     return size * min(len(labels) // size, len(labels) - int(counts.max()))
+
+
+def deal_groups(groups: Indices, batch_size: int, random: np.random.Generator) -> Indices:
+    """Return the examples of an epoch in an order whose consecutive batches hold whole groups as far as possible.
+
+    Groups come at random; those larger than a batch are divided first. Where the next one does not fit into what is
+    left of a batch, the largest remaining one that fits takes its place; if none fits, the next one is cut, and its
+    remainder begins the next batch.
+
+    Args:
+        groups: group number of each example.
+        batch_size: examples of a batch.
+        random: draws the order of the groups and of the examples in each.
+
+    Returns:
+        The positions of all examples.
+    """
+    shuffled = random.permutation(len(groups))
+    by_group = shuffled[np.argsort(groups[shuffled], kind="stable")]
+    whole_groups = np.split(by_group, np.flatnonzero(np.diff(groups[by_group])) + 1)
+    members = [
+        group[start : start + batch_size] for group in whole_groups for start in range(0, len(group), batch_size)
+    ]
+    # In random order, which the stacks of groups of one size keep.
+    by_size: dict[int, list[int]] = {}
+    turns = random.permutation(len(members)).tolist()
+    for group in reversed(turns):
+        by_size.setdefault(len(members[group]), []).append(group)
+    dealt = np.zeros(len(members), bool)
+    order: list[Indices] = []
+    room = batch_size
+
+    def place(examples: Indices) -> None:
+        nonlocal room
+        order.append(examples)
+        room = (room - len(examples) - 1) % batch_size + 1
+
+    for group in turns:
+        while not dealt[group] and len(members[group]) > room:
+            filler = _largest_group(by_size, room, dealt)
+            if filler is None:
+                break
+            dealt[filler] = True
+            place(members[filler])
+        if not dealt[group]:
+            dealt[group] = True
+            place(members[group])
+    return np.concatenate(order)
+
+
+def _largest_group(by_size: dict[int, list[int]], most: int, dealt: npt.NDArray[np.bool_]) -> int | None:
+    """Return the next group of the largest size up to ``most`` that is not dealt yet; ``None`` if there is none."""
+    for size in sorted((size for size in by_size if size <= most), reverse=True):
+        stack = by_size[size]
+        while stack:
+            group = stack.pop()
+            if not dealt[group]:
+                return group
+        del by_size[size]
+    return None

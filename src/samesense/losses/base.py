@@ -19,9 +19,9 @@ from samesense.losses.lazy import F, Module, torch
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-LabelKind = Literal["none", "order", "binary", "number", "class", "row"]
+LabelKind = Literal["none", "order", "binary", "number", "class", "row", "grouped"]
 """Labels that a loss takes: none, numbers whose order counts, 0 and 1, numbers on the cosine's scale, integer classes
-from 0, or the row number of each example."""
+from 0, the row number of each example, or a number and the group of each example."""
 
 
 class TermMeans:
@@ -138,6 +138,8 @@ class EmbeddingLoss(LossModule):
             return embeddings, None
         if labels is None:
             raise ValueError(f"{type(self).__name__} needs a label for each pair, and the data has none.")
+        if self.labels == "grouped":
+            return embeddings, labels
         return embeddings, labels.view(-1)
 
     def loss(self, tensors: list[Tensor], labels: Any) -> Tensor:

@@ -29,6 +29,7 @@ KINDS: Mapping[LabelKind, str] = {
     "number": "a number from -1 to 1 for each example",
     "class": "whole numbers from 0 as classes",
     "row": "the row number of each example, all different",
+    "grouped": "a label and a group, a whole number from 0, for each example",
 }
 """Description of each kind of label."""
 
@@ -106,9 +107,10 @@ def _label_kinds(labels: Sequence[Any]) -> tuple[frozenset[LabelKind], str]:
     if wrong is not None or isinstance(labels[0], str):
         row = wrong or 0
         return frozenset(), f"{labels[row]!r} in row {row + 1}"
-    # Vectors of a teacher, which losses of other libraries take.
+    # Labels with groups, or vectors of a teacher, which losses of other libraries take.
     if isinstance(labels[0], Sequence):
-        return frozenset(), f"rows of {len(labels[0])} numbers"
+        kinds: frozenset[LabelKind] = frozenset({"grouped"} if _are_grouped(labels) else ())
+        return kinds, f"rows of {len(labels[0])} numbers"
     values = np.unique(np.asarray(labels, dtype=np.float64))
     listed = ", ".join(f"{value:g}" for value in values[:3])
     if len(values) > 3:
@@ -116,6 +118,15 @@ def _label_kinds(labels: Sequence[Any]) -> tuple[frozenset[LabelKind], str]:
     if not np.isfinite(values).all():
         return frozenset(), f"{listed}, which are not all finite"
     return _kinds_of_numbers(values, len(labels)), f"{len(values)} different numbers ({listed})"
+
+
+def _are_grouped(labels: Sequence[Sequence[float]]) -> bool:
+    """Return whether each row is a finite label and the number of a group."""
+    if any(len(row) != 2 for row in labels):
+        return False
+    rows = np.asarray(labels, dtype=np.float64)
+    groups = rows[:, 1]
+    return bool(np.isfinite(rows).all() and groups.min() >= 0 and np.array_equal(groups, groups.round()))
 
 
 def _kinds_of_numbers(values: Floats, rows: int) -> frozenset[LabelKind]:

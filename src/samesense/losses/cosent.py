@@ -3,17 +3,21 @@
     L = log(1 + sum over (a, b) with y_a < y_b of exp((s_a - s_b) / temperature))
 
 where ``s`` is the similarity of a pair and ``y`` its label: the loss is large when a lower-labelled pair is the more
-similar one. Equal labels are never compared, and a batch without a comparison costs exactly 0.
+similar one. Equal labels are never compared, and a batch without a comparison costs exactly 0. With groups, such as the
+candidates of each query, the sum is over the comparisons within a group.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from samesense.data.pairs import targets as pairs
+from samesense.data.pairs.data import PairData
+from samesense.data.pairs.targets import Targets
 from samesense.losses.base import CosineLoss
 from samesense.losses.cosine import (
     Reduction,
@@ -28,6 +32,7 @@ from samesense.losses.cosine import (
     tempered,
 )
 from samesense.losses.cross_encoder import CrossEncoderLoss
+from samesense.losses.groups import check_groups, split_groups
 from samesense.losses.lazy import torch
 from samesense.losses.lessons import IN_ORDER, OF_LOGITS
 from samesense.losses.settings import Temperature
@@ -37,12 +42,21 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
 
-def cosent(scores: Tensor, labels: Tensor, *, temperature: float = 0.05, margin: float = 0.0) -> Tensor:
+def cosent(
+    scores: Tensor,
+    labels: Tensor,
+    *,
+    groups: Tensor | None = None,
+    temperature: float = 0.05,
+    margin: float = 0.0,
+) -> Tensor:
     """Return the CoSENT loss of one batch, a scalar.
 
     Args:
         scores: ``(pairs,)`` similarity of each pair, any scalar (cosine, or the logit of a cross-encoder).
         labels: ``(pairs,)`` numbers on any monotone scale; only their order counts.
+        groups: ``(pairs,)`` integers; only pairs of one group are compared, such as the candidates of one query.
+            ``None`` compares all pairs, as one group does.
         temperature: divides the scores; 0.05 is the papers' scale of 20. Use 1.0 for unbounded logits.
         margin: labels must differ by more than this to be compared; 0 as in the paper. A difference that equals the
             margin within float32 rounding, such as 0.6 and 0.8 with 0.2, is not more.
@@ -51,11 +65,13 @@ def cosent(scores: Tensor, labels: Tensor, *, temperature: float = 0.05, margin:
         Scalar in float32 (float64 for float64 scores): a sum over comparisons, not a mean, so it grows with the batch.
 
     Raises:
-        ValueError: if the shapes differ or are not one-dimensional, or temperature or margin is out of range.
+        ValueError: if the shapes differ or are not one-dimensional, groups are not integers, or temperature or margin
+            is out of range.
 
     Source: Huang et al. 2024 (TASLP), Eq. 8 and 10; scale 20 from section V-G. Eq. 11 is the same function of logits.
     Differs: none in value. Sorted by label, each pair needs only the log-sum-exp of all higher-labelled pairs, so
-        time is O(n log n) and memory O(n) where the printed double sum is quadratic.
+        time is O(n log n) and memory O(n) where the printed double sum is quadratic. Groups are ours: the double sum is
+        restricted to them, with one logarithm for the batch, so that one group is Eq. 10. Memory is then O(n log n).
 
     Example:
         >>> cosent(torch.tensor([0.5, 0.5]), torch.tensor([0.0, 1.0]))  # one comparison of equal scores: log 2
@@ -66,6 +82,9 @@ def cosent(scores: Tensor, labels: Tensor, *, temperature: float = 0.05, margin:
     check_number("margin", margin, least=0)
     scores = propagate_not_finite(scores, labels)
     labels = labels.double()  # so that whole numbers beyond 2^24 stay different
+    if groups is not None:
+        check_groups("cosent", scores, groups)
+        return _within_groups(scores, labels, groups, temperature, margin)
     # As a list of its own, the form of row_cosent.
     return _ranked(scores[None], labels[None], temperature, margin)[0]
 
@@ -120,6 +139,41 @@ def _ranked(scores: Tensor, labels: Tensor, temperature: float, margin: float = 
     return terms.logsumexp(dim=1)
 
 
+def _within_groups(scores: Tensor, labels: Tensor, groups: Tensor, temperature: float, margin: float) -> Tensor:
+    """Return the loss, a scalar, of the comparisons within groups; all arguments ``(pairs,)``."""
+    levels, level = labels.unique(return_inverse=True)
+    number = groups.unique(return_inverse=True)[1]
+    # One integer that sorts by group, then by label; a group's keys end before (number + 1) * width.
+    width = len(levels) + 1
+    keys, order = (number * width + level).sort()
+    number = number[order]
+    # The number of levels up to that which each label is not compared with is the first level that it is.
+    first_level = torch.searchsorted(levels, _reach(levels, margin) if margin else levels, right=True)[level[order]]
+    higher = torch.searchsorted(keys, number * width + first_level)
+    compared = higher < torch.searchsorted(number, number, right=True)
+    logits = tempered(scores, temperature)[order]
+    above = _sum_to_end_of_group(-logits, number)[higher.clamp(max=len(keys) - 1)]
+    terms = (logits + above).masked_fill(~compared, -torch.inf)
+    # The 0 is the 1 in log(1 + sum).
+    return torch.cat([logits.new_zeros(1), terms]).logsumexp(dim=0)
+
+
+def _sum_to_end_of_group(values: Tensor, groups: Tensor) -> Tensor:
+    """Return the log-sum-exp of each value and those after it in its group, ``(n,)``; ``groups`` are sorted.
+
+    The spans that are summed double in each of log n passes, so that no group sees the sum of another, from which its
+    own could only be subtracted.
+    """
+    sums = values
+    span = 1
+    while span < len(values):
+        joined = torch.logaddexp(sums[:-span], sums[span:])
+        same = groups[:-span] == groups[span:]
+        sums = torch.cat([torch.where(same, joined, sums[:-span]), sums[-span:]])
+        span *= 2
+    return sums
+
+
 def _reach(labels: Tensor, margin: float) -> Tensor:
     """Return the highest label that each label is not compared with.
 
@@ -144,6 +198,14 @@ class CoSENTSettings(CrossCoSENTSettings):
     similarity: Literal["cosine", "angle"] = Field("cosine", description="what is ranked; angle is AnglE's")
 
 
+class GroupSettings(BaseModel):
+    """Setting of what CoSENT compares."""
+
+    groups: Literal["first"] | None = Field(
+        None, description="first: compare only pairs with the same first text, in batches of such groups [all pairs]"
+    )
+
+
 class CoSENT(CosineLoss):
     """CoSENT: pairs with labels on any ordinal scale; under DDP only scores and labels are gathered.
 
@@ -151,6 +213,8 @@ class CoSENT(CosineLoss):
         temperature: divides the similarities; 0.05 is the papers' scale of 20.
         margin: labels must differ by more than this to be compared.
         similarity: ``"cosine"``, or ``"angle"`` for AnglE's, see :func:`samesense.losses.angle_scores`.
+        grouped: compare only pairs of one group. The label of a pair is then ``[label, group]``, in which the group is
+            a whole number that is the same in all batches and processes.
 
     Example:
         ``SentenceTransformerTrainer(model=model, train_dataset=dataset, loss=CoSENT(model))``
@@ -165,9 +229,12 @@ class CoSENT(CosineLoss):
         temperature: float = 0.05,
         margin: float = 0.0,
         similarity: Literal["cosine", "angle"] = "cosine",
+        grouped: bool = False,
         mini_batch_num_tokens: int | None = None,
     ) -> None:
         super().__init__(model, mini_batch_num_tokens=mini_batch_num_tokens)
+        if grouped:
+            self.labels = "grouped"
         if similarity not in ("cosine", "angle"):
             raise ValueError(f"similarity must be 'cosine' or 'angle'; received {similarity!r}.")
         self.settings = {"temperature": temperature, "margin": margin, "similarity": similarity}
@@ -181,7 +248,7 @@ class CoSENT(CosineLoss):
     def loss(self, tensors: list[Tensor], labels: Tensor) -> Tensor:
         """Return :func:`samesense.losses.cosent` of the similarities."""
         options = {name: self.settings[name] for name in ("temperature", "margin")}
-        return cosent(tensors[0], labels, **options)
+        return _cosent_of_rows(tensors[0], labels, grouped=self.labels == "grouped", **options)
 
     @property
     def citation(self) -> str:
@@ -201,6 +268,7 @@ class CrossCoSENT(CrossEncoderLoss):
     Args:
         temperature: divides the logits; 1/temperature is the paper's λ. Logits are unbounded, so their scale is learnt.
         margin: labels must differ by more than this to be compared.
+        grouped: compare only pairs of one group; labels are ``[label, group]``, as for :class:`CoSENT`.
 
     Source: Huang et al. 2024 (TASLP), Eq. 11.
     Differs: λ is 1 by default. The paper states 20 for all data sets; its code and the blog's have no λ.
@@ -212,14 +280,31 @@ class CrossCoSENT(CrossEncoderLoss):
         *,
         temperature: float = 1.0,
         margin: float = 0.0,
+        grouped: bool = False,
         mini_batch_num_tokens: int | None = None,
     ) -> None:
         super().__init__(model, mini_batch_num_tokens=mini_batch_num_tokens)
+        self.grouped = grouped
         self.settings = {"temperature": temperature, "margin": margin}
 
     def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Return :func:`samesense.losses.cosent` of the logits."""
-        return cosent(logits, labels, **self.settings)
+        return _cosent_of_rows(logits, labels, grouped=self.grouped, **self.settings)
+
+
+def _cosent_of_rows(scores: Tensor, rows: Tensor, *, grouped: bool, **options: Any) -> Tensor:
+    """Return :func:`cosent` of scores with labels ``(pairs,)``, or with labels and groups ``(pairs, 2)``."""
+    if not grouped:
+        return cosent(scores, rows, **options)
+    labels, groups = split_groups("CoSENT", rows)
+    return cosent(scores, labels, groups=groups, **options)
+
+
+def _ordered_labels(data: PairData, *, groups: Literal["first"] | None = None) -> Targets:
+    targets = pairs.labels_in_order(data)
+    if groups is None:
+        return targets
+    return replace(pairs.grouped_by_first_text(data, targets, fix="Or leave out groups"), settings={"grouped": True})
 
 
 COSENT_OF_PAIRS = LossSpec(
@@ -227,7 +312,8 @@ COSENT_OF_PAIRS = LossSpec(
     module=CoSENT,
     lesson=IN_ORDER,
     settings=CoSENTSettings,
-    targets=pairs.labels_in_order,
+    targets=_ordered_labels,
+    target_settings=GroupSettings,
     batches=("label-aware",),
 )
 
@@ -237,6 +323,7 @@ COSENT_OF_LOGITS = LossSpec(
     module=CrossCoSENT,
     lesson=OF_LOGITS,
     settings=CrossCoSENTSettings,
-    targets=pairs.labels_in_order,
+    targets=_ordered_labels,
+    target_settings=GroupSettings,
     batches=("label-aware",),
 )

@@ -25,11 +25,14 @@ class CrossEncoderLoss(LossModule):
             smaller ones, with the same loss and gradient. ``None`` holds all.
 
     Attributes:
+        grouped: whether the label of a pair is ``[label, group]``; see :mod:`samesense.losses.groups`.
         tokenise: tokenises pairs; ``None`` for the model's own ``preprocess``, with the trainer's prompt and task.
 
     Raises:
         ValueError: if the model has another number of logits: (batch, 2) logits would be compared across classes.
     """
+
+    grouped = False
 
     def __init__(self, model: nn.Module, *, mini_batch_num_tokens: int | None = None) -> None:
         super().__init__()
@@ -42,9 +45,15 @@ class CrossEncoderLoss(LossModule):
         self.tokenise: Callable[..., Any] | None = None
 
     def forward(
-        self, inputs: Sequence[Sequence[str]], labels: Tensor, prompt: str | None = None, task: str | None = None
+        self,
+        inputs: Sequence[Sequence[str]],
+        labels: Tensor | list[Tensor] | None,
+        prompt: str | None = None,
+        task: str | None = None,
     ) -> Tensor:
         """Return the scalar loss of one batch of two columns of texts with labels ``(pairs,)``.
+
+        With groups, labels are ``(pairs, 2)`` or a list of ``[label, group]``.
 
         ValueError unless there are two columns and one label per pair.
         """
@@ -56,22 +65,32 @@ class CrossEncoderLoss(LossModule):
 
         if len(inputs) != 2:
             raise ValueError(f"{type(self).__name__} takes two text columns; received {len(inputs)}.")
-        if labels is None or labels.numel() != len(inputs[0]):
-            received = "none"
-            if labels is not None:
-                received = f"labels of shape {tuple(labels.shape)}"
-            raise ValueError(
-                f"{type(self).__name__} needs one label for each of {len(inputs[0])} pairs; received {received}."
-            )
+        labels = self._labels_of_pairs(labels, len(inputs[0]))
         tokenise: Any = self.tokenise or self.model.preprocess
         features = tokenise(list(zip(*inputs, strict=True)), prompt=prompt, task=task)
         features = batch_to_device(features, next(self.model.parameters()).device)
         logits = embed_columns(self.model, [features], mini_batch_num_tokens=self.mini_batch_num_tokens)[0].view(-1)
         with torch.autocast(logits.device.type, enabled=False):
-            return self.loss(gather(logits), gather(labels.view(-1)))
+            return self.loss(gather(logits), gather(labels))
+
+    def _labels_of_pairs(self, labels: Tensor | list[Tensor] | None, pairs: int) -> Tensor:
+        """Return the labels ``(pairs,)``, or with groups ``(pairs, 2)``; ValueError if there are others."""
+        # The collator for cross-encoders leaves labels that are lists unstacked.
+        if isinstance(labels, list) and self.grouped:
+            labels = torch.stack(labels)
+        columns = 2 if self.grouped else 1
+        if isinstance(labels, torch.Tensor) and labels.numel() == pairs * columns:
+            return labels.view(pairs, 2) if self.grouped else labels.view(-1)
+        received = "none"
+        if isinstance(labels, torch.Tensor):
+            received = f"labels of shape {tuple(labels.shape)}"
+        elif labels is not None:
+            received = f"{len(labels)} lists"
+        needed = "one label and one group" if self.grouped else "one label"
+        raise ValueError(f"{type(self).__name__} needs {needed} for each of {pairs} pairs; received {received}.")
 
     def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """Return the loss of the logits and labels ``(pairs,)`` of all processes."""
+        """Return the loss of the logits ``(pairs,)`` and labels of all processes."""
         raise NotImplementedError
 
     def get_config_dict(self) -> dict[str, Any]:

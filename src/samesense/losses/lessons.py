@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from samesense.data.examples import deal_groups
 from samesense.data.pairs.keys import Keys, pair_keys
 from samesense.types import Floats, Indices
 
@@ -27,14 +28,25 @@ class Batch:
         texts: keys of the texts ``(columns, rows)``, equal for equal texts.
         labels: labels ``(rows,)`` if the loss takes any.
         settings: settings of the loss.
+        groups: groups of the rows ``(rows,)`` if the loss only compares rows of one group.
     """
 
     texts: Keys
     labels: Floats | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
+    groups: Indices | None = None
 
     def __len__(self) -> int:
         return len(self.texts.T)
+
+    def by_group(self) -> Iterator[Batch]:
+        """Yield the rows of each group as a batch of its own."""
+        if self.groups is None:
+            yield self
+            return
+        order = np.argsort(self.groups, kind="stable")
+        for rows in np.split(order, np.flatnonzero(np.diff(self.groups[order])) + 1):
+            yield Batch(self.texts[:, rows], None if self.labels is None else self.labels[rows], self.settings)
 
 
 @dataclass(frozen=True)
@@ -50,6 +62,14 @@ class Lesson:
     teaches: Callable[[Batch], bool]
     lacking: str
     fix: str
+
+    def within_groups(self) -> Lesson:
+        """Return the condition of a loss that only compares rows of one group: that a group of the batch fulfils it."""
+        return Lesson(
+            lambda batch: any(self.teaches(group) for group in batch.by_group()),
+            f"hold only groups that {self.lacking}",
+            "raise batch_size, or give several labelled candidates for each first text",
+        )
 
 
 def has_two_texts(batch: Batch) -> bool:
@@ -69,6 +89,16 @@ def has_order(batch: Batch) -> bool:
     return bool(batch.labels.max() - batch.labels.min() > batch.settings.get("margin", 0.0))
 
 
+def has_two_rows(batch: Batch) -> bool:
+    """Return whether there are two rows."""
+    return len(batch) > 1
+
+
+def has_two_pairs(batch: Batch) -> bool:
+    """Return whether there are two different pairs; those of a text with itself count as one."""
+    return len(np.unique(_similarity_keys(batch))) > 1
+
+
 def has_ordered_texts(batch: Batch) -> bool:
     """Return whether two different pairs have labels that differ by more than the margin.
 
@@ -78,9 +108,7 @@ def has_ordered_texts(batch: Batch) -> bool:
         return False
     if batch.settings.get("similarity") == "angle":  # AnglE's similarity is not symmetric
         return True
-    first, second = batch.texts[:2]
-    # pairs of a text with itself get one common key
-    pairs = np.where(first == second, np.uint64(0), pair_keys(first, second))
+    pairs = _similarity_keys(batch)
     margin = batch.settings.get("margin", 0.0)
     # If the two extremes are one pair, the next ones decide.
     highest = int(batch.labels.argmax())
@@ -88,6 +116,13 @@ def has_ordered_texts(batch: Batch) -> bool:
     lowest_other = batch.labels[pairs != pairs[highest]].min(initial=np.inf)
     highest_other = batch.labels[pairs != pairs[lowest]].max(initial=-np.inf)
     return bool(batch.labels[highest] - lowest_other > margin or highest_other - batch.labels[lowest] > margin)
+
+
+def _similarity_keys(batch: Batch) -> Keys:
+    """Return a key of each row, equal where the cosines must be: of a text with itself it is always 1."""
+    first, second = batch.texts[:2]
+    keys: Keys = np.where(first == second, np.uint64(0), pair_keys(first, second))
+    return keys
 
 
 def has_triplet(batch: Batch) -> bool:
@@ -123,6 +158,8 @@ def has_angle_terms(batch: Batch) -> bool:
 
 IN_ORDER = Lesson(has_ordered_texts, "have one label only", "batches label-aware has none")
 OF_LOGITS = Lesson(has_order, IN_ORDER.lacking, IN_ORDER.fix)
+TWO_PAIRS = Lesson(has_two_pairs, "have one pair only", "raise batch_size")
+TWO_LOGITS = Lesson(has_two_rows, TWO_PAIRS.lacking, TWO_PAIRS.fix)
 OF_PAIRS = Lesson(has_two_texts, "hold pairs of one text twice only", "give pairs of two texts")
 OF_ROWS = Lesson(has_rows, "are empty", "give more data")
 OF_TRIPLETS = Lesson(has_triplet, "hold triplets only whose positive is their negative", "give other negatives")
@@ -135,11 +172,21 @@ OF_ANGLE = Lesson(has_angle_terms, "have one label only and no negative", "batch
 
 
 def drawn_batches(
-    count: int, size: int, seed: int, batches: str, texts: Keys, labels: Floats | None
+    count: int,
+    size: int,
+    seed: int,
+    batches: str,
+    texts: Keys,
+    labels: Floats | None,
+    groups: Indices | None = None,
 ) -> Iterator[Indices]:
     """Yield the rows of batches for up to :data:`MOST_ROWS` rows, drawn like those of the run, but not the same."""
     # Not in the order of the file, which is often sorted by label.
-    order = np.random.default_rng(seed).permutation(count)[:MOST_ROWS]
+    random = np.random.default_rng(seed)
+    if groups is None:
+        order = random.permutation(count)[:MOST_ROWS]
+    else:
+        order = deal_groups(groups, size, random)[:MOST_ROWS]
     if batches == "label-aware" and labels is not None:
         # strata of neighbouring labels, as in LabelAwareBatches
         order = order[np.argsort(labels[order], kind="stable")]

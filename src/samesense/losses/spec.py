@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pydantic import BaseModel, create_model
@@ -45,7 +45,8 @@ class LossSpec:
     takes: str = "labelled pairs"  # these kinds of labels, in words
     batches: tuple[str, ...] = ()  # kinds of batches besides random ones
     encoder: Encoder = "bi"  # kind of encoder that it trains
-    lesson: Lesson = OF_PAIRS  # what a batch needs for a non-zero gradient
+    lesson: Lesson = OF_PAIRS  # what a batch needs for a non-zero gradient; of a grouped loss, a group in it
+    grouped: bool = False  # whether it always compares within groups of one first text
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -121,7 +122,7 @@ class Losses:
         defaults = spec.target_settings()
         options = {key: settings.get(key, default) for key, default in defaults}
         formed = spec.targets(data, **options)
-        return Targets(formed.columns, f"{name}: {formed.summary}", formed.settings)
+        return replace(formed, summary=f"{name}: {formed.summary}")
 
     def fitting(self, kind: Kind, encoder: Encoder = "bi") -> str:
         """Return the names of the losses that fit a kind of labels, in words."""

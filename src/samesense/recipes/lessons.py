@@ -83,23 +83,33 @@ def of_targets(
     labels = None
     if label is not None:
         labels = np.asarray(label, dtype=np.float64)
+    groups = formed.groups
+    if groups is not None:
+        lesson = lesson.within_groups()
     options = {**dict(settings), **formed.settings, **(adapter_settings or {})}
 
     def teaches(rows: Indices) -> bool:
-        return lesson.teaches(Batch(texts[:, rows], None if labels is None else labels[rows], options))
+        return lesson.teaches(
+            Batch(
+                texts[:, rows],
+                None if labels is None else labels[rows],
+                options,
+                None if groups is None else groups[rows],
+            )
+        )
 
     size = settings.batch_size * world_size()
-    drawn = drawn_batches(len(formed), size, settings.seed, batches, texts, labels)
+    drawn = drawn_batches(len(formed), size, settings.seed, batches, texts, labels, groups)
     # Label-aware batches leave out the examples that do not fill one.
     return counted(drawn, teaches, len(formed) // size * size if batches == "label-aware" else len(formed), lesson)
 
 
 def of_pairs(train: PairData, settings: Any) -> list[str]:
     """Return what is to be said of the batches of labelled pairs."""
-    lesson = settings.spec.lesson
-    lines = of_targets(settings.targets(train), lesson, settings, settings.batches).lines(train.source)
+    formed = settings.targets(train)
+    lines = of_targets(formed, settings.spec.lesson, settings, settings.batches).lines(train.source)
     # The recipe of CoSENT reports the exact share itself.
-    if settings.loss == "cosent":
+    if settings.loss == "cosent" and formed.groups is None:
         return []
     return lines
 

@@ -544,7 +544,9 @@ def as_dataset(columns: Mapping[str, Sequence[Any]]) -> Dataset:
     if new_names:
         table = table.rename_columns(new_names)
     for column in columns.keys() - mapped.keys():
-        table = table.add_column(column, np.asarray(columns[column]))
+        values = columns[column]
+        # Labels with groups are a list of lists, which add_column takes, but not as a matrix.
+        table = table.add_column(column, values if isinstance(values, list) else np.asarray(values))
     return table
 
 

@@ -1,4 +1,4 @@
-"""Batch samplers: random, with different labels, without duplicate texts, and of neighbours by given vectors."""
+"""Batch samplers: random, with different labels, of whole groups, without duplicate texts, and of neighbours."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import numpy as np
 import numpy.typing as npt
 from sentence_transformers.base.sampler import BatchSamplers, DefaultBatchSampler, NoDuplicatesBatchSampler
 
-from samesense.data.examples import label_aware_examples
+from samesense.data.examples import deal_groups, label_aware_examples
 from samesense.errors import ConfigError, DataError
 from samesense.execution.ranks import world_size
 
-Batches = Literal["random", "label-aware", "no-duplicates"]
-"""Random batches; batches with at least two labels each; or, for InfoNCE, batches without duplicate texts."""
+Batches = Literal["random", "label-aware", "no-duplicates", "grouped"]
+"""Random batches; batches with at least two labels each; for InfoNCE, batches without duplicate texts; or, for losses
+within groups, batches of whole groups."""
 
 BatchSampler = Callable[..., DefaultBatchSampler]
 """What makes a batch sampler of a data set, as sentence-transformers calls it."""
@@ -97,6 +98,51 @@ class LabelAwareBatches(DefaultBatchSampler):  # type: ignore[misc]
         different = np.flatnonzero(self.labels[shuffled] != self.commonest)[: self.batches]
         remaining = np.delete(shuffled, different)[: self.batches * (self.size - 1)]
         return random.permutation(np.concatenate([shuffled[different], remaining]))
+
+
+class GroupedBatches(DefaultBatchSampler):  # type: ignore[misc]
+    """Batches of whole groups, for a loss that only compares examples of one group.
+
+    Random batches of many groups would hold hardly two examples of one. Here groups come in random order, and only
+    where none fits into what is left of a batch is one cut; see :func:`samesense.data.examples.deal_groups`. All
+    batches but the last are full, each example comes once an epoch, and each epoch is drawn again, determined by seed
+    and epoch.
+
+    The label of an example is ``[label, group]``, as in :mod:`samesense.losses.groups`.
+
+    Raises:
+        DataError: if there is no such label column.
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        batch_size: int,
+        drop_last: bool = False,
+        valid_label_columns: list[str] | None = None,
+        generator: Any = None,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(dataset, batch_size, drop_last, valid_label_columns, generator, seed)
+        label_columns = [name for name in valid_label_columns or ["label"] if name in dataset.column_names]
+        rows = np.asarray(dataset[label_columns[0]][:], dtype=np.float64) if label_columns else np.empty(0)
+        if rows.ndim != 2 or rows.shape[1] != 2:
+            raise DataError(
+                "Batches of groups need a column of labels [label, group]; the data have "
+                f"{', '.join(dataset.column_names)}. Take random batches."
+            )
+        self.groups = rows[:, 1].astype(np.intp)
+
+    def __len__(self) -> int:
+        if self.drop_last:
+            return len(self.groups) // int(self.batch_size)
+        return math.ceil(len(self.groups) / self.batch_size)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        random = np.random.default_rng((self.seed, self.epoch))
+        examples = deal_groups(self.groups, self.batch_size, random)
+        for number in range(len(self)):
+            yield examples[number * self.batch_size : (number + 1) * self.batch_size].tolist()
 
 
 class NeighbourBatches(DefaultBatchSampler):  # type: ignore[misc]
@@ -229,6 +275,8 @@ def batch_sampler_of(batches: Batches | BatchSampler) -> BatchSampler | BatchSam
         return batches
     if batches == "label-aware":
         return LabelAwareBatches
+    if batches == "grouped":
+        return GroupedBatches
     if batches == "no-duplicates":
         if world_size() == 1:
             return BatchSamplers.NO_DUPLICATES

@@ -11,12 +11,15 @@ Differs: a scale other than 0 to 5 is mapped to 0..1 linearly. The paper does no
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+import numpy as np
 
 from samesense.data.mapped import numbers
 from samesense.data.pairs.bins import classify_scores
 from samesense.data.pairs.data import PairData
+from samesense.data.pairs.keys import Groups, group_equal, text_keys
 from samesense.data.pairs.triplets import Formed, positives, triplets
 from samesense.data.rows.labels import number_text, one_label
 from samesense.errors import DataError
@@ -31,14 +34,30 @@ class Targets:
             length. Ready for ``datasets.Dataset.from_dict``.
         summary: one line of text: how labels were read, what was formed and what was left out.
         settings: settings of the loss module that depend on the data, such as the number of classes.
+        groups: group number of each row, if the loss only compares rows of one group.
     """
 
     columns: Mapping[str, Sequence[Any]]
     summary: str
     settings: Mapping[str, Any] = field(default_factory=dict)
+    groups: Groups | None = None
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())))
+
+    def trainer_columns(self) -> Mapping[str, Sequence[Any]]:
+        """Return the columns for the trainer, in which the label of a row with a group is ``[label, group]``."""
+        if self.groups is None:
+            return self.columns
+        rows = np.column_stack([np.asarray(self.columns["label"], np.float64), self.groups])
+        return {**self.columns, "label": rows.tolist()}
+
+
+MOST_GROUPS = 2**24
+"""Groups are numbered in the labels' tensor, whose float32 holds no larger whole numbers."""
+
+FEWEST_COMPARED = 0.1
+"""Share of the pairs that must have another label in their group; with fewer, the data hold no groups."""
 
 
 def midpoint(data: PairData) -> float:
@@ -61,6 +80,44 @@ def labels_in_order(data: PairData) -> Targets:
             f"{number_text(data.labels[0])}. Give pairs of two labels at least."
         )
     return _pairs(data, data.labels, "labels as they are, their order counts")
+
+
+def labels_as_they_are(data: PairData, use: str = "") -> Targets:
+    """Return the pairs with their labels unchanged; the summary also says what ``use`` is made of them."""
+    return _pairs(data, data.labels, f"labels as they are{use}")
+
+
+def grouped_by_first_text(data: PairData, targets: Targets, *, fix: str) -> Targets:
+    """Return targets, one row for each pair, that are grouped by the first texts of the pairs.
+
+    DataError, with ``fix`` as part of its advice, if fewer than :data:`FEWEST_COMPARED` of the pairs have a pair with
+    the same first text and another label.
+    """
+    groups = group_equal(text_keys(data.sentences1))
+    sizes = np.bincount(groups)
+    labels = np.asarray(data.labels, np.float64)
+    lowest = np.full(len(sizes), np.inf)
+    highest = np.full(len(sizes), -np.inf)
+    np.minimum.at(lowest, groups, labels)
+    np.maximum.at(highest, groups, labels)
+    mixed = lowest < highest  # groups with two labels
+    compared = int(sizes[mixed].sum())
+    if compared < FEWEST_COMPARED * len(data):
+        raise DataError(
+            f"{data.source}: only pairs with the same first text are compared, and {compared} of {len(data)} pairs "
+            "have one with another label. Give several labelled candidates for each query, the query as first text "
+            f"of each pair. {fix}."
+        )
+    if len(sizes) > MOST_GROUPS:
+        raise DataError(
+            f"{data.source}: pairs are put into at most {MOST_GROUPS:,} groups; received {len(sizes):,} different "
+            "first texts. Give fewer pairs."
+        )
+    summary = (
+        f"{targets.summary}; {len(sizes):,} groups of one first text with {sizes.min()} to {sizes.max()} pairs, "
+        f"{int(mixed.sum()):,} of them with two labels"
+    )
+    return replace(targets, summary=summary, groups=groups)
 
 
 def labels_from_0_to_1(data: PairData) -> Targets:

@@ -34,15 +34,17 @@ def prepare(model: SentenceTransformer | CrossEncoder, job: Job[PairData, Cosent
     settings = job.settings
     formed = job.settings.targets(job.data)
     return TrainingInputs(
-        dataset=as_dataset(formed.columns),
+        dataset=as_dataset(formed.trainer_columns()),
         loss=lambda: settings.spec.build(model, settings, formed),
         summary=_summary(formed, settings),
-        batches=settings.batches,
+        batches=settings.batches if formed.groups is None else "grouped",
     )
 
 
 def _summary(formed: Targets, settings: CosentSettings) -> list[str]:
     """Return what there is to say about labels, and about batches that cannot be compared."""
+    if formed.groups is not None:
+        return [formed.summary, "batches: of whole groups"]
     if settings.loss != "cosent" and settings.batches != "label-aware":
         return [formed.summary]
     # The loss compares the rows of all processes with each other.

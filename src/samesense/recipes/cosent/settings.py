@@ -35,7 +35,17 @@ class CosentSettings(EncoderSettings):
         fields = type(self).model_fields
         check_belongs([name for name, value in self if value != fields[name].default], self.loss, self.encoder)
         PAIR_LOSSES.check_batches(self.batches, self.loss, self.encoder)
+        if self.grouped and self.batches != "random":
+            raise ConfigError(
+                f"Groups are dealt into batches as wholes, in random order; received batches {self.batches}. Leave "
+                "batches or groups out."
+            )
         return self
+
+    @property
+    def grouped(self) -> bool:
+        """Whether the loss only compares pairs with the same first text."""
+        return self.spec.grouped or getattr(self, "groups", None) is not None
 
     @property
     def spec(self) -> LossSpec:
