@@ -33,9 +33,20 @@ def test_flags_of_a_loss_reach_its_settings(run, binary, tmp_path):
     assert "contrastive: labels 0 and 1 as they are\n" in err
 
 
+def test_both_directions_and_the_hardness_of_info_nce(run, binary, tmp_path):
+    flags = ["--loss", "info-nce", "--symmetric", "--hardness", 5]
+    code, out, err = run(binary, "-o", tmp_path / "run", "--dry-run", *flags)
+    assert code == 0, err
+    plan = json.loads(out)
+    assert (plan["loss"], plan["symmetric"], plan["hardness"]) == ("info-nce", True, 5.0)
+    assert "settings: cosent, loss = info-nce, symmetric = True, hardness = 5.0\n" in err
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
+        (["--loss", "mse", "--symmetric"], "symmetric belongs to loss info-nce, and this is loss mse"),
+        (["--loss", "info-nce", "--hardness", -1], "hardness: input should be greater than or equal to 0"),
         (["--loss", "mse", "--threshold", 0], "threshold belongs to loss contrastive, and this is loss mse"),
         (["--threshold", 0.5], "threshold belongs to loss contrastive, and this is loss cosent"),
         (["--loss", "mse", "--no-hard-negatives"], "hard_negatives belongs to loss info-nce"),

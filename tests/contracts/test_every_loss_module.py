@@ -48,6 +48,10 @@ def functional(name, e, labels, head):
         "softmax": lambda: losses.softmax(head(losses.softmax_features(e[0], e[1], product=True)), labels),
         "triplet": lambda: losses.triplet(*e),
         "info_nce": lambda: losses.info_nce(e[0], e[1], torch.cat(e[2:])),
+        "info_nce both": lambda: losses.info_nce(e[0], e[1], torch.cat(e[2:]), symmetric=True, hardness=2.0),
+        "multi_positive both": lambda: losses.multi_positive(
+            e[0], torch.cat(e[1:3]), e[3], positive_owner=owners.repeat(2), symmetric=True, hardness=2.0
+        ),
         "multi_positive": lambda: losses.multi_positive(e[0], torch.cat(e[1:3]), e[3], positive_owner=owners.repeat(2)),
     }[name]()
 
@@ -60,6 +64,8 @@ CASES = {
     "triplet": (Triplet, {}, 3, None),
     "info_nce": (InfoNCE, {}, 4, None),
     "multi_positive": (MultiPositive, {"positives": 2}, 4, None),
+    "info_nce both": (InfoNCE, {"symmetric": True, "hardness": 2.0}, 4, None),
+    "multi_positive both": (MultiPositive, {"positives": 2, "symmetric": True, "hardness": 2.0}, 4, None),
     "angle": (CoSENT, {"similarity": "angle", "temperature": 1.0}, 2, GRADES),
     "sup_con": (SupCon, {}, 1, GRADES.long()),
     "batch_all": (BatchTriplet, {"mining": "all"}, 1, GRADES.long()),

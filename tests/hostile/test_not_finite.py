@@ -61,7 +61,10 @@ FUNCTIONS = {
     losses.batch_all: (lambda n: (rows(n), binary(n)), ("margin",)),
     losses.batch_hard: (lambda n: (rows(n), binary(n)), ("margin",)),
     losses.sup_con: (lambda n: (rows(n), binary(n)), ("temperature",)),
-    losses.info_nce: (lambda n: (rows(n), rows(n, seed=1), rows(n, seed=2)), ("temperature", "own_negative_weight")),
+    losses.info_nce: (
+        lambda n: (rows(n), rows(n, seed=1), rows(n, seed=2)),
+        ("temperature", "own_negative_weight", "hardness"),
+    ),
     losses.info_nce_scores: (lambda n: (scores(n, n),), ("temperature",)),
     losses.js_consistency: (lambda n: (scores(n, n),), ("temperature",)),
     losses.minus_entropy: (lambda n: (scores(n, n),), ("temperature",)),
@@ -72,7 +75,7 @@ FUNCTIONS = {
         lambda n: (scores(n, n), scores(n, n, seed=1)),
         ("contrast", "beta", "gamma", "tau1", "tau2", "tau3"),
     ),
-    losses.multi_positive: (lambda n: (rows(n), rows(n, seed=1), rows(n, seed=2)), ("temperature",)),
+    losses.multi_positive: (lambda n: (rows(n), rows(n, seed=1), rows(n, seed=2)), ("temperature", "hardness")),
 }
 FIXED = {
     losses.listnet: {"student_temperature": 0.1, "teacher_temperature": 0.1},

@@ -6,6 +6,7 @@ import random
 import pytest
 
 import samesense
+from samesense.data.tuples.read import read_tuples
 from samesense.errors import DataError
 from samesense.recipes.methods import METHODS
 from samesense.recipes.sweep.file import SweepFile
@@ -47,6 +48,22 @@ NOTHING = {
     "SupMPN of batches of one": (CANNED, {"method": "supmpn", "batch_size": 1, "tuples": "ragged"}, "have no negative"),
     "SupMPN with one canned positive": (CANNED, {"method": "supmpn", "tuples": "ragged"}, "have no negative"),
 }
+
+
+@pytest.mark.parametrize(
+    ("name", "train", "options"),
+    [
+        ("cosent", samesense.read(NOTHING["one canned positive"][0]), {"loss": "info-nce", "hard_negatives": False}),
+        ("supmpn", read_tuples(CANNED), {"tuples": "ragged", "false_negative_filter": "off"}),
+    ],
+)
+def test_the_opposite_direction_tells_one_canned_positive_from_other_anchors(name, train, options):
+    method = METHODS[name]
+    with pytest.raises(DataError, match="have no negative"):
+        method.lessons(train, method.settings(**options))
+    assert method.lessons(train, method.settings(**options, symmetric=True)) == []
+    with pytest.raises(DataError, match="have no negative"):
+        method.lessons(train, method.settings(**options, symmetric=True, batch_size=1))
 
 
 @pytest.mark.parametrize("case", NOTHING)

@@ -89,6 +89,11 @@ def test_every_loss_learns(loss, topics, tiny_trunk, tmp_path):
             {"distance": "euclidean", "triplet_margin": 0.7},
         ),
         ({"loss": "info-nce", "temperature": 0.1, "hard_negatives": False}, InfoNCE, {"temperature": 0.1}),
+        (
+            {"loss": "info-nce", "symmetric": True, "hardness": 5.0},
+            InfoNCE,
+            {"temperature": 0.05, "symmetric": True, "hardness": 5.0},
+        ),
     ],
 )
 def test_settings_reach_the_loss_module(settings, kind, expected, topics, tiny):

@@ -213,6 +213,19 @@ def test_every_setting_of_tuples_reaches_the_collator(tiny, some):
     assert not collator_of(tiny, some, tuples="ragged").complete.padded
 
 
+@pytest.mark.parametrize("loss", ["supmpn", "info-nce"])
+def test_both_directions_and_the_hardness_reach_the_loss(tiny, some, loss):
+    settings = SupmpnSettings(loss=loss, symmetric=True, hardness=5.0, false_negative_filter="near")
+    module = prepare(tiny, job(some, settings)).loss()
+    assert module.settings == {
+        "positives": settings.places[0],
+        "temperature": 0.05,
+        "symmetric": True,
+        "hardness": 5.0,
+        "false_negative_filter": "near",
+    }
+
+
 def test_augmented_positives_are_positives_of_their_anchor(tiny, some):
     options = {"positives": 5, "augment": "deletion", "negatives": 1}
     collator = collator_of(tiny, some, **options)
@@ -271,6 +284,7 @@ def test_what_is_said_of_the_data(nli, tiny):
 @pytest.mark.parametrize(
     "options",
     [{"loss": loss} for loss in LOSSES]
+    + [{"loss": "info-nce", "symmetric": True, "hardness": 5.0}]
     + [{"tuples": "ragged", "false_negative_filter": "near"}, {"augment": "deletion", "resample": "fixed"}],
     ids=str,
 )

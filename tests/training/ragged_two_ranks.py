@@ -23,6 +23,9 @@ ANCHORS = ["a0", "a1", "a2", "a3", "a4"]
 NAMES = ["a0", "a1", "a2", "a3", "a4", "p0", "p1", "p2", "p3", "p5", "n0", "n4"]
 OBJECTIVES = {
     "supmpn": lambda model, budget: TupleMultiPositive(model, positives=2, mini_batch_num_tokens=budget),
+    "supmpn, both": lambda model, budget: TupleMultiPositive(
+        model, positives=2, symmetric=True, hardness=2.0, mini_batch_num_tokens=budget
+    ),
     "supcon": lambda model, budget: TupleSupCon(model, positives=2, mini_batch_num_tokens=budget),
     "batch-hard": lambda model, budget: TupleBatchTriplet(model, positives=2, mini_batch_num_tokens=budget),
     "gist": lambda model, budget: TupleGIST(model, guide=lambda rows: GUIDE[rows], mini_batch_num_tokens=budget),

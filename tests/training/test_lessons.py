@@ -25,6 +25,8 @@ def loss_of(spec, draw, *, grouped=False):
         options["in_batch_weight"] = (
             float(draw.integers(2)) if options["cosine_weight"] + options["angle_weight"] else 1.0
         )
+    if spec.name == "info-nce":
+        options["symmetric"] = bool(draw.integers(2))
     if spec.name == "cosent":
         options["margin"] = float(draw.choice([0.0, 0.5, 1.0]))
     if spec.name == "softmax":

@@ -138,15 +138,16 @@ def test_ragged_is_padded_where_nothing_is_padded(tiny, data):
     assert torch.equal(ragged, padded)
 
 
+@pytest.mark.parametrize("options", [{}, {"symmetric": True, "hardness": 2.0}], ids=str)
 @pytest.mark.parametrize("false_negative_filter", ["same", "near"])
-def test_value_on_ragged_tuples_with_texts_that_are_left_out(tiny, data, false_negative_filter):
+def test_value_on_ragged_tuples_with_texts_that_are_left_out(tiny, data, false_negative_filter, options):
     tiny.eval()
     clones = [*data.anchors[:7], data.anchors[0].upper(), " ".join(data.anchors[1].split()[::-1])]
     data = tuple_data(
         [Group(a, p, n, []) for a, p, n in zip(clones, data.positives, data.negatives, strict=True)], source="", name=""
     )
     batches = batches_of(tiny, data, padded=False, false_negative_filter=false_negative_filter)
-    value = TupleMultiPositive(tiny, positives=3)(*columns_of(batches(examples())))
+    value = TupleMultiPositive(tiny, positives=3, **options)(*columns_of(batches(examples())))
     key = key_of(false_negative_filter)
     near = []
     far = []
@@ -161,12 +162,18 @@ def test_value_on_ragged_tuples_with_texts_that_are_left_out(tiny, data, false_n
     exclude = torch.tensor([[key(text) in class_keys for text in near + far] for class_keys in keys_of_anchor])
     assert exclude.sum() > len(near)  # more than the own positives
     vectors = [torch.from_numpy(tiny.encode(texts)) for texts in (data.anchors, near, far)]
-    expected = multi_positive(*vectors, positive_owner=torch.tensor(owner), exclude=exclude)
+    masks = {"exclude": exclude}
+    if options:
+        masks["exclude_anchors"] = torch.tensor(
+            [[key(text) in class_keys for text in data.anchors] for class_keys in keys_of_anchor]
+        )
+        assert masks["exclude_anchors"].sum() > ANCHORS  # a copy of an anchor, and a positive that is an anchor
+    expected = multi_positive(*vectors, positive_owner=torch.tensor(owner), **masks, **options)
     torch.testing.assert_close(value.detach(), expected, atol=1e-5, rtol=1e-4)
-    off = TupleMultiPositive(tiny, positives=3, false_negative_filter="off")(*columns_of(batches(examples())))
-    torch.testing.assert_close(
-        off.detach(), multi_positive(*vectors, positive_owner=torch.tensor(owner)), atol=1e-5, rtol=1e-4
-    )
+    objective = TupleMultiPositive(tiny, positives=3, false_negative_filter="off", **options)
+    off = objective(*columns_of(batches(examples())))
+    unfiltered = multi_positive(*vectors, positive_owner=torch.tensor(owner), **options)
+    torch.testing.assert_close(off.detach(), unfiltered, atol=1e-5, rtol=1e-4)
     assert not torch.isclose(off, value)
 
 

@@ -39,6 +39,7 @@ TEACHERS = [torch.randn(13, dim, generator=torch.Generator().manual_seed(dim)).d
 REGISTERED = specs("bi")
 LOSSES = {
     "info_nce": lambda model, budget: InfoNCE(model, mini_batch_num_tokens=budget),
+    "info_nce both": lambda model, budget: InfoNCE(model, symmetric=True, hardness=2.0, mini_batch_num_tokens=budget),
     "multi_positive": lambda model, budget: MultiPositive(model, positives=2, mini_batch_num_tokens=budget),
     "sup_con": lambda model, budget: SupCon(model, mini_batch_num_tokens=budget),
     "batch_all": lambda model, budget: BatchTriplet(model, mining="all", mini_batch_num_tokens=budget),
@@ -59,7 +60,7 @@ LOSSES |= {
 }
 WIDTHS = ((), (4, 2))
 """Widths at which each loss is formed besides the whole: none, as most runs have it, and those of matryoshka."""
-COLUMNS = {"info_nce": 4, "multi_positive": 4}
+COLUMNS = {"info_nce": 4, "info_nce both": 4, "multi_positive": 4}
 COLUMNS |= dict.fromkeys(("sup_con", "batch_all", "batch_hard", "simcse", "simcse_mlm", "rank_cse"), 1)
 
 

@@ -2,7 +2,8 @@
 
     L_i = -log( exp(s_ii / temperature) / sum over candidates j of exp(s_ij / temperature) )
 
-Candidates are the positives of all anchors and, if given, the hard negatives of all anchors.
+Candidates are the positives of all anchors and, if given, the hard negatives of all anchors. With ``hardness``, each
+negative has a weight exp(hardness * cosine) in the sum, which receives no gradient.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from samesense.losses.cosine import (
 )
 from samesense.losses.lazy import F, torch
 from samesense.losses.lessons import IN_BATCH
-from samesense.losses.settings import PositiveAbove, Temperature
+from samesense.losses.settings import InfoNCESettings, PositiveAbove
 from samesense.losses.spec import LossSpec
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ def info_nce(
     temperature: float = 0.05,
     own_negative_weight: float = 0.0,
     symmetric: bool = False,
+    hardness: float = 0.0,
 ) -> Tensor:
     """Return the InfoNCE loss of one batch under cosine similarity, a scalar.
 
@@ -53,17 +55,23 @@ def info_nce(
             counts exp(weight) times; 0 counts it once.
         symmetric: average with the opposite direction, where positive i picks anchor i among the anchors. Hard
             negatives take part in the first direction only.
+        hardness: each negative of the first direction counts exp(hardness * cosine) times, without a gradient through
+            this weight; 0 counts all once.
 
     Returns:
         Scalar in float32 (float64 for float64 embeddings): the mean over anchors.
 
     Raises:
-        ValueError: if shapes do not fit, the temperature is not positive, or own negatives are weighted without one
-            negative for each anchor.
+        ValueError: if shapes do not fit, the temperature is not positive, the hardness is negative, or own negatives
+            are weighted without one negative for each anchor.
 
     Source: van den Oord et al. 2018; Gao et al. 2021 (SimCSE), Eq. 1 and, with hard negatives, Eq. 5; the weight from
-        the ablation of their hard negatives.
-    Differs: none by default; ``symmetric`` is an addition.
+        the ablation of their hard negatives. ``symmetric``: Günther et al. 2024 (Jina Embeddings 2), as cited by
+        sentence-transformers. ``hardness``: Lan et al. 2025 (LLaVE), Eq. 5, as cited there.
+    Differs: none by default. Value and gradient are those of ``MultipleNegativesRankingLoss`` of sentence-transformers
+        6.2, with ``symmetric`` as directions query_to_doc and doc_to_query with one partition per direction, and
+        ``hardness`` as ``hardness_strength`` with ``hardness_mode="all_negatives"``, which without hard negatives is
+        ``"in_batch_negatives"``.
 
     Example:
         >>> info_nce(torch.eye(2), torch.eye(2), temperature=1.0)  # log(1 + exp(-1))
@@ -73,9 +81,12 @@ def info_nce(
     check_rows("info_nce", anchors, positives)
     check_finite("info_nce", anchors=anchors, positives=positives, negatives=negatives)
     check_number("own_negative_weight", own_negative_weight)
+    check_number("hardness", hardness, least=0)
     # Positives first, so that the positive of anchor i is column i.
     candidates = positives if negatives is None else torch.cat([positives, negatives])
-    logits = tempered(cosine_matrix(anchors, candidates), temperature)
+    cosines = cosine_matrix(anchors, candidates)
+    scores = tempered(cosines, temperature)
+    logits = scores
     if own_negative_weight:
         if negatives is None or len(negatives) != n:
             raise ValueError(
@@ -85,11 +96,16 @@ def info_nce(
         # Columns 0 to n - 1 are positives, so the own negative of anchor i is column n + i.
         own_negatives = torch.eye(n, dtype=logits.dtype, device=logits.device)
         logits = logits + F.pad(own_negative_weight * own_negatives, (n, 0))
+    if hardness:
+        # Detached: a weight is a measure of the negative, not something to make smaller.
+        log_weights = hardness * cosines.detach()
+        log_weights.fill_diagonal_(0)  # own positives
+        logits = logits + log_weights
     loss = reduced(_diagonal_cross_entropy(logits), "mean")
     if not symmetric:
         return loss
     # A hard negative has no anchor of its own, so it has no second direction.
-    return (loss + reduced(_diagonal_cross_entropy(logits[:, :n].T), "mean")) / 2
+    return (loss + reduced(_diagonal_cross_entropy(scores[:, :n].T), "mean")) / 2
 
 
 def info_nce_scores(scores: Tensor, *, temperature: float = 0.05, reduction: Reduction = "mean") -> Tensor:
@@ -141,7 +157,8 @@ class InfoNCE(EmbeddingLoss):
             trained with the model and not kept.
         temperature: divides the cosines; 0.05 is a scale of 20.
         own_negative_weight: added to the logit of an anchor's own hard negative (SimCSE).
-        symmetric: average with the opposite direction.
+        symmetric: average with the opposite direction, where each positive picks its anchor.
+        hardness: each negative counts exp(hardness * cosine) times.
         some_negatives: the batch has labels 0 and 1; the hard negative of a row with label 0 is a placeholder.
     """
 
@@ -156,11 +173,17 @@ class InfoNCE(EmbeddingLoss):
         temperature: float = 0.05,
         own_negative_weight: float = 0.0,
         symmetric: bool = False,
+        hardness: float = 0.0,
         some_negatives: bool = False,
         mini_batch_num_tokens: int | None = None,
     ) -> None:
         super().__init__(model, mini_batch_num_tokens=mini_batch_num_tokens)
-        self.settings = {"temperature": temperature, "own_negative_weight": own_negative_weight, "symmetric": symmetric}
+        self.settings = {
+            "temperature": temperature,
+            "own_negative_weight": own_negative_weight,
+            "symmetric": symmetric,
+            "hardness": hardness,
+        }
         self.head = head
         if some_negatives:
             self.takes = "three text columns: anchor, positive, hard negative"
@@ -194,7 +217,7 @@ INFO_NCE_OF_PAIRS = LossSpec(
     name="info-nce",
     module=InfoNCE,
     lesson=IN_BATCH,
-    settings=Temperature,
+    settings=InfoNCESettings,
     targets=pairs.positive_pairs,
     target_settings=PositivesSettings,
     batches=("no-duplicates",),

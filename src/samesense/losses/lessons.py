@@ -131,10 +131,13 @@ def has_triplet(batch: Batch) -> bool:
 
 
 def has_rival(batch: Batch) -> bool:
-    """Return whether any anchor has a candidate that differs from its positive.
+    """Return whether any anchor has a candidate that differs from its positive, or with ``symmetric`` another anchor.
 
     A single column is its own positive. Labels, if there are any, tell which hard negatives count.
     """
+    # In the opposite direction a positive picks among the anchors.
+    if batch.settings.get("symmetric") and len(np.unique(batch.texts[0])) > 1:
+        return True
     positives = batch.texts[min(1, len(batch.texts) - 1)]
     if batch.labels is None:
         negatives = batch.texts[2:]

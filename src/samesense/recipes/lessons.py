@@ -176,6 +176,8 @@ def of_tuples(train: TupleData, settings: SupmpnSettings) -> list[str]:
     # One whole batch at least, however large it is.
     order = np.random.default_rng(settings.seed).permutation(len(rows))[: max(MOST_TUPLES, size)]
     teaches = _TEACHES.get(settings.loss, _has_rival)
+    if settings.symmetric and settings.false_negative_filter == "off":
+        teaches = _has_rival_in_either_direction
 
     def key(text: str) -> int:  # texts of a class are no negatives of each other
         if text in classes:
@@ -206,6 +208,11 @@ def _has_rival(batch: list[_Tuple]) -> bool:
     """Return whether any anchor has a candidate that is neither itself nor a positive of it."""
     candidates = {key for row in batch for key in (*row.positives, *row.negatives)}
     return any(not candidates <= row.known for row in batch)
+
+
+def _has_rival_in_either_direction(batch: list[_Tuple]) -> bool:
+    """Return the same, or whether a positive can be told from another anchor, which no filter leaves out."""
+    return _has_rival(batch) or len({row.anchor for row in batch}) > 1
 
 
 def _has_triplet(batch: list[_Tuple]) -> bool:
