@@ -85,8 +85,7 @@ def info_nce(
     # Positives first, so that the positive of anchor i is column i.
     candidates = positives if negatives is None else torch.cat([positives, negatives])
     cosines = cosine_matrix(anchors, candidates)
-    scores = tempered(cosines, temperature)
-    logits = scores
+    logits = tempered(cosines, temperature)
     if own_negative_weight:
         if negatives is None or len(negatives) != n:
             raise ValueError(
@@ -96,6 +95,7 @@ def info_nce(
         # Columns 0 to n - 1 are positives, so the own negative of anchor i is column n + i.
         own_negatives = torch.eye(n, dtype=logits.dtype, device=logits.device)
         logits = logits + F.pad(own_negative_weight * own_negatives, (n, 0))
+    without_hardness = logits
     if hardness:
         # Detached: a weight is a measure of the negative, not something to make smaller.
         log_weights = hardness * cosines.detach()
@@ -105,7 +105,7 @@ def info_nce(
     if not symmetric:
         return loss
     # A hard negative has no anchor of its own, so it has no second direction.
-    return (loss + reduced(_diagonal_cross_entropy(scores[:, :n].T), "mean")) / 2
+    return (loss + reduced(_diagonal_cross_entropy(without_hardness[:, :n].T), "mean")) / 2
 
 
 def info_nce_scores(scores: Tensor, *, temperature: float = 0.05, reduction: Reduction = "mean") -> Tensor:
