@@ -176,7 +176,7 @@ def of_tuples(train: TupleData, settings: SupmpnSettings) -> list[str]:
     # One whole batch at least, however large it is.
     order = np.random.default_rng(settings.seed).permutation(len(rows))[: max(MOST_TUPLES, size)]
     teaches = _TEACHES.get(settings.loss, _has_rival)
-    if settings.symmetric and settings.false_negative_filter == "off":
+    if getattr(settings, "symmetric", False) and settings.false_negative_filter == "off":
         teaches = _has_rival_in_either_direction
 
     def key(text: str) -> int:  # texts of a class are no negatives of each other
