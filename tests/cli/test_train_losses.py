@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from samesense.losses.cosent import CoSENT, CrossCoSENT
+from samesense.losses.registry import PAIR_LOSSES
 
 
 @pytest.fixture
@@ -77,13 +77,16 @@ def graded(tmp_path_factory):
     return path
 
 
-@pytest.mark.parametrize("encoder", ["bi", "cross"])
-def test_groups_are_compared_and_fill_batches(run, graded, tiny_trunk, tmp_path, encoder, monkeypatch):
+@pytest.mark.parametrize(
+    ("encoder", "loss"), [("bi", "cosent"), ("cross", "cosent"), ("cross", "lambda"), ("bi", "margin-mse")]
+)
+def test_groups_are_compared_and_fill_batches(run, graded, tiny_trunk, tmp_path, encoder, loss, monkeypatch):
     batches = []
-    kind = CoSENT if encoder == "bi" else CrossCoSENT
+    kind = PAIR_LOSSES.spec(loss, encoder).module
     real = kind.loss
     monkeypatch.setattr(kind, "loss", lambda self, x, rows: (batches.append(rows.tolist()), real(self, x, rows))[1])
-    flags = ["--groups", "first", "--encoder", encoder, "--batch-size", 8, "--max-steps", 4, "--dev", "none"]
+    flags = ["--groups", "first"] if loss == "cosent" else ["--loss", loss]
+    flags += ["--encoder", encoder, "--batch-size", 8, "--max-steps", 4, "--dev", "none"]
     flags += ["--label-range", 0, 3, "--precision", "float32", "--model", tiny_trunk, "--keep-start", "never"]
     code, _, err = run(graded, "-o", tmp_path / "run", *flags)
     assert code == 0, err
@@ -93,7 +96,7 @@ def test_groups_are_compared_and_fill_batches(run, graded, tiny_trunk, tmp_path,
     assert len(groups) == 4
     assert all(set(sizes.values()) == {4} for sizes in groups if 20 not in sizes)
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
-    assert manifest["settings"]["groups"] == "first"
+    assert manifest["settings"]["groups"] == ("first" if loss == "cosent" else None)
 
 
 def test_pairs_without_groups_are_refused(run, tmp_path):

@@ -189,7 +189,7 @@ def test_what_fits_is_made_and_what_does_not_is_refused():
                 fitting = PAIR_LOSSES.fitting(kind, spec.encoder)
                 with pytest.raises(DataError, match=rf"^{spec.name} takes .* These losses fit: {fitting}\.$"):
                     targets(data, spec.name, spec.encoder)
-    assert PAIR_LOSSES.fitting("binary", "cross") == "cosent and cross-entropy"
+    assert PAIR_LOSSES.fitting("binary", "cross") == "cosent, cross-entropy, lambda and margin-mse"
 
 
 def test_refusals_name_the_rule_the_data_and_the_fix():

@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from sentence_transformers.cross_encoder.data_collator import CrossEncoderDataCollator
 from sentence_transformers.cross_encoder.losses import BinaryCrossEntropyLoss
 
 from samesense.encoder.assembly.build_cross import build_cross
@@ -64,7 +65,10 @@ def test_squared_error_is_that_of_the_logits(model, columns):
 
 def gradient(model, objective, columns):
     model.zero_grad()
-    objective(columns, GRADES).backward()
+    labels = GRADES
+    if objective.grouped:
+        labels = torch.stack([GRADES, torch.arange(N) // 6], dim=1)
+    objective(columns, labels).backward()
     return torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
 
 
@@ -76,6 +80,21 @@ def test_neither_value_nor_gradient_depends_on_the_token_budget(model, columns, 
     for budget in (15, 60):
         chunked = gradient(model, kind(model, mini_batch_num_tokens=budget), columns)
         torch.testing.assert_close(chunked, whole, rtol=1e-8, atol=1e-12)
+
+
+def test_labels_with_groups_come_as_the_collator_leaves_them(model, columns):
+    groups = torch.arange(N) // 6
+    rows = torch.stack([GRADES, groups], dim=1)
+    logits = as_logits(model)(list(zip(*columns, strict=True)))
+    expected = reference(logits, GRADES.tolist(), 1.0, groups=groups.tolist())
+    collated = CrossEncoderDataCollator(model.preprocess)(
+        [{"a": a, "b": b, "label": row} for a, b, row in zip(*columns, rows.tolist(), strict=True)]
+    )
+    for labels in (rows, collated["label"]):
+        assert CrossCoSENT(model, grouped=True)(columns, labels).item() == pytest.approx(expected, rel=1e-4)
+    with pytest.raises(ValueError) as error:
+        CrossCoSENT(model)(columns, collated["label"])
+    assert str(error.value) == "CrossCoSENT needs one label for each of 24 pairs; received 24 lists."
 
 
 def test_a_batch_of_one_label_costs_nothing(model, columns):

@@ -6,7 +6,9 @@ from samesense.losses.cosine import angle_scores, cosine_matrix, row_cosine
 from samesense.losses.gist import gist
 from samesense.losses.info_nce import info_nce, info_nce_scores
 from samesense.losses.js_consistency import js_consistency, js_divergence, minus_entropy
+from samesense.losses.lambda_loss import lambda_loss
 from samesense.losses.listwise import listmle, listnet
+from samesense.losses.margin_mse import margin_mse
 from samesense.losses.mse import mse
 from samesense.losses.multi_positive import multi_positive
 from samesense.losses.rank_cse import RankDistillation, rank_cse, teacher_scores
@@ -27,8 +29,10 @@ __all__ = [
     "info_nce_scores",
     "js_consistency",
     "js_divergence",
+    "lambda_loss",
     "listmle",
     "listnet",
+    "margin_mse",
     "minus_entropy",
     "mse",
     "multi_positive",

@@ -11,6 +11,8 @@ from samesense.losses.cosent import COSENT_OF_LOGITS, COSENT_OF_PAIRS
 from samesense.losses.cross_entropy import CROSS_ENTROPY_OF_LOGITS
 from samesense.losses.gist import GIST_OF_TUPLES
 from samesense.losses.info_nce import INFO_NCE_OF_PAIRS
+from samesense.losses.lambda_loss import LAMBDA_OF_LOGITS
+from samesense.losses.margin_mse import MARGIN_MSE_OF_LOGITS, MARGIN_MSE_OF_PAIRS
 from samesense.losses.mse import MSE_OF_PAIRS
 from samesense.losses.multi_positive import INFO_NCE_OF_TUPLES, SUPMPN_OF_TUPLES, MultiPositive
 from samesense.losses.rank_cse import RankCSE
@@ -27,8 +29,11 @@ PAIR_LOSSES = Losses(
     TRIPLET_OF_PAIRS,
     INFO_NCE_OF_PAIRS,
     ANGLE_OF_PAIRS,
+    MARGIN_MSE_OF_PAIRS,
     COSENT_OF_LOGITS,
     CROSS_ENTROPY_OF_LOGITS,
+    LAMBDA_OF_LOGITS,
+    MARGIN_MSE_OF_LOGITS,
 )
 """The losses of labelled pairs: ``samesense train --loss``."""
 
