@@ -22,7 +22,7 @@ class CosentSettings(EncoderSettings):
 
     encoder: Encoder = Field("bi", description="bi embeds the sentences apart; cross reads both together")
     loss: str = Field(
-        "cosent", description=f"what is minimised; cross takes {' and '.join(PAIR_LOSSES.names('cross'))}"
+        "cosent", description=f"what is minimised; cross takes {', '.join(PAIR_LOSSES.names('cross'))}"
     )
     batches: Literal["random", "label-aware", "no-duplicates"] = Field(
         "random", description="label-aware: no batch of one label; no-duplicates: no text twice in a batch"
