@@ -21,9 +21,7 @@ class CosentSettings(EncoderSettings):
     """Settings of the CoSENT recipe and of the losses it is compared with; the defaults are the paper's."""
 
     encoder: Encoder = Field("bi", description="bi embeds the sentences apart; cross reads both together")
-    loss: str = Field(
-        "cosent", description=f"what is minimised; cross takes {', '.join(PAIR_LOSSES.names('cross'))}"
-    )
+    loss: str = Field("cosent", description=f"what is minimised; cross takes {', '.join(PAIR_LOSSES.names('cross'))}")
     batches: Literal["random", "label-aware", "no-duplicates"] = Field(
         "random", description="label-aware: no batch of one label; no-duplicates: no text twice in a batch"
     )
