@@ -366,6 +366,7 @@ PAGES: dict[str, dict[str, Whole | Several | Transfer]] = {
         "paws": whole("paws", figures, convergence),
         "paws-rivals": whole("paws-rivals", figures, convergence),
         "stsb-sets": whole("stsb-sets", figures, average, convergence),
+        "lists": whole("lists", figures, convergence),
         "bq-64": whole("bq-64", figures, convergence),
         "tuned-softmax": whole("tuned-softmax", figures),
         "tuned-binary": whole("tuned-binary", figures, convergence),
