@@ -141,8 +141,8 @@ def _ranked(scores: Tensor, labels: Tensor, temperature: float, margin: float = 
 
 def _within_groups(scores: Tensor, labels: Tensor, groups: Tensor, temperature: float, margin: float) -> Tensor:
     """Return the loss, a scalar, of the comparisons within groups; all arguments ``(pairs,)``."""
-    levels, level = labels.unique(return_inverse=True)
-    number = groups.unique(return_inverse=True)[1]
+    levels, level = torch.unique(labels, return_inverse=True)
+    _, number = torch.unique(groups, return_inverse=True)
     # One integer that sorts by group, then by label; a group's keys end before (number + 1) * width.
     width = len(levels) + 1
     keys, order = (number * width + level).sort()

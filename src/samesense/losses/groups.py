@@ -39,7 +39,7 @@ def padded_lists(groups: Tensor, scores: Tensor, labels: Tensor) -> tuple[Tensor
 
     All three are ``(groups, largest group)``; pairs keep their order.
     """
-    _, index, sizes = groups.unique(return_inverse=True, return_counts=True)
+    _, index, sizes = torch.unique(groups, return_inverse=True, return_counts=True)
     order = index.argsort(stable=True)
     lists = index[order]
     places = torch.arange(len(order), device=order.device) - (sizes.cumsum(0) - sizes)[lists]
@@ -53,12 +53,13 @@ def padded_lists(groups: Tensor, scores: Tensor, labels: Tensor) -> tuple[Tensor
 
 def count_comparisons(labels: Tensor, groups: Tensor) -> Tensor:
     """Return the number of couples of one group whose labels differ, a scalar."""
-    levels, level = labels.unique(return_inverse=True)
-    _, number = groups.unique(return_inverse=True)
+    levels, level = torch.unique(labels, return_inverse=True)
+    _, number = torch.unique(groups, return_inverse=True)
     return _couples(number) - _couples(number * len(levels) + level)
 
 
 def _couples(numbers: Tensor) -> Tensor:
     """Return the number of couples of equal numbers."""
-    counts = numbers.unique(return_counts=True)[1]
-    return (counts * (counts - 1)).sum() // 2
+    _, counts = torch.unique(numbers, return_counts=True)
+    couples: Tensor = (counts * (counts - 1)).sum() // 2
+    return couples

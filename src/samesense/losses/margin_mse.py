@@ -16,6 +16,7 @@ from samesense.losses.base import CosineLoss
 from samesense.losses.cosine import check_scores, widen
 from samesense.losses.cross_encoder import CrossEncoderLoss
 from samesense.losses.groups import check_groups, split_groups
+from samesense.losses.lazy import torch
 from samesense.losses.lessons import TWO_LOGITS, TWO_PAIRS
 from samesense.losses.spec import LossSpec
 
@@ -49,7 +50,7 @@ def margin_mse(scores: Tensor, labels: Tensor, *, groups: Tensor) -> Tensor:
     check_groups("margin_mse", scores, groups)
     scores = widen(scores)
     errors = scores - labels.to(scores.dtype)
-    _, index, sizes = groups.unique(return_inverse=True, return_counts=True)
+    _, index, sizes = torch.unique(groups, return_inverse=True, return_counts=True)
     means = errors.new_zeros(len(sizes)).index_add(0, index, errors) / sizes
     # The squared differences of n numbers sum up to n times their squared distances from the mean.
     total = (sizes[index] * (errors - means[index]).square()).sum()

@@ -134,9 +134,10 @@ class GroupedBatches(DefaultBatchSampler):  # type: ignore[misc]
         self.groups = rows[:, 1].astype(np.intp)
 
     def __len__(self) -> int:
+        size: int = self.batch_size
         if self.drop_last:
-            return len(self.groups) // int(self.batch_size)
-        return math.ceil(len(self.groups) / self.batch_size)
+            return len(self.groups) // size
+        return math.ceil(len(self.groups) / size)
 
     def __iter__(self) -> Iterator[list[int]]:
         random = np.random.default_rng((self.seed, self.epoch))
