@@ -104,4 +104,4 @@ def test_train_from_the_command_line(run, tiny_trunk, toy_pairs, tmp_path):
     assert run("similarity", tmp_path / "run", "a dog", "a cat")[0] == 0
     code, _, err = run(*arguments, "--overwrite", "--loss", "mse")
     assert code == 2
-    assert "The losses of encoder cross are cosent, cross-entropy; received mse." in err
+    assert "The losses of encoder cross are cosent, cross-entropy, lambda, margin-mse; received mse." in err

@@ -33,6 +33,11 @@ NOTHING = {
         "have no negative",
     ),
     "CoSENT of batches of one": (PAIRS, {"batch_size": 1}, "have one label only"),
+    "CoSENT within groups of batches of one": (
+        [{**row, "sentence1": TEXTS[index // 4]} for index, row in enumerate(PAIRS)],
+        {"batch_size": 1, "groups": "first"},
+        "hold only groups that have one label only",
+    ),
     "CoSENT with a margin above all labels": (PAIRS, {"margin": 1.5}, "have one label only"),
     "sentences of batches of one": (TEXTS, {"batch_size": 1}, "have one sentence only"),
     "rankings of batches of one": (

@@ -18,7 +18,7 @@ from pydantic import BaseModel, Field
 from samesense.data.pairs import targets as pairs
 from samesense.data.pairs.data import PairData
 from samesense.data.pairs.targets import Targets
-from samesense.losses.base import CosineLoss
+from samesense.losses.base import CosineLoss, LabelKind
 from samesense.losses.cosine import (
     Reduction,
     angle_scores,
@@ -220,7 +220,7 @@ class CoSENT(CosineLoss):
         ``SentenceTransformerTrainer(model=model, train_dataset=dataset, loss=CoSENT(model))``
     """
 
-    labels = "order"
+    labels: LabelKind = "order"
 
     def __init__(
         self,
