@@ -53,9 +53,10 @@ def margin_mse(scores: Tensor, labels: Tensor, *, groups: Tensor) -> Tensor:
     _, index, sizes = torch.unique(groups, return_inverse=True, return_counts=True)
     means = errors.new_zeros(len(sizes)).index_add(0, index, errors) / sizes
     # The squared differences of n numbers sum up to n times their squared distances from the mean.
-    total: Tensor = (sizes[index] * (errors - means[index]).square()).sum()
+    total = (sizes[index] * (errors - means[index]).square()).sum()
     couples = (sizes * (sizes - 1)).sum() / 2
-    return total / couples.clamp(min=1)
+    mean: Tensor = total / couples.clamp(min=1)
+    return mean
 
 
 class MarginMSE(CosineLoss):
