@@ -344,9 +344,34 @@ class Transfer:
         return f"{caption}\n\n{figures(rows, metric='accuracy')}{tested}"
 
 
+@dataclass(frozen=True)
+class Shares:
+    """The section about the gradient of a batch, from the results of ``cosent/shares.py``."""
+
+    sweep = "shares"
+    is_compared = False
+
+    def write(self, paper: str) -> str:
+        """Return the text between the marks of the page."""
+        rows = rows_of(paper, self.sweep)
+        cells = {(row["set"], row["state"], row["batch_size"], row["temperature"]): row["pairs"] for row in rows}
+        columns = sorted({key[2:] for key in cells})
+        table = [
+            [name, state, *(f"{100 * cells[name, state, *column] / column[0]:.0f} %" for column in columns)]
+            for name, state in dict.fromkeys(key[:2] for key in cells)
+        ]
+        numeric = [f"{size} at {temperature:g}" for size, temperature in columns]
+        most = max(row["gradient_in_scales"] for row in rows)
+        return (
+            f"{markdown(['set', 'model', *numeric], table, numeric=numeric)}\n\n"
+            f"Share of the pairs of a batch that the gradient moves, by batch size and temperature. The sum of the "
+            f"gradient's absolute values is {most:.2f} times the scale at most."
+        )
+
+
 TUNED = ("tuned", "tuned-softmax", "tuned-bq")
 STS = tuple(f"nli/{name}" for name in ("sts12", "sts13", "sts14", "sts15", "stsb", "sickr"))
-PAGES: dict[str, dict[str, Whole | Several | Transfer]] = {
+PAGES: dict[str, dict[str, Whole | Several | Transfer | Shares]] = {
     "cosent": {
         "table1": whole("epsilon", figures),
         "table3": whole("nli", figures, only=STS),
@@ -373,6 +398,7 @@ PAGES: dict[str, dict[str, Whole | Several | Transfer]] = {
         "tuned-bq": whole("tuned-bq", figures),
         "tuned-nli": whole("tuned-nli", figures, average, convergence),
         "bq": whole("bq", figures, cosines),
+        "shares": Shares(),
     },
     "rankcse": {
         "table2": whole("sts", figures, average, variants="^(simcse|.*both)$"),

@@ -40,8 +40,8 @@ RESULTS = Path(__file__).parent / "results" / "shares.jsonl"
 def effective_pairs(scores: torch.Tensor, labels: torch.Tensor, temperature: float) -> tuple[float, float]:
     """Return how many pairs the gradient moves, and the sum of its absolute values.
 
-    The number is ``(sum |g|)^2 / sum g^2``: the number of pairs if all have the same share, and 1 if one has all. 0 for a
-    batch without a gradient.
+    The number is ``(sum |g|)^2 / sum g^2``: the number of pairs if all have the same share, and 1 if one has all. It is
+    0 for a batch without a gradient.
     """
     scores = scores.clone().requires_grad_()
     cosent(scores, labels, temperature=temperature).backward()
@@ -90,7 +90,13 @@ def main() -> None:
         rows += rows_of(name, "start", cosines(samesense.load(args.start), pairs), labels)
         with tempfile.TemporaryDirectory() as folder:
             samesense.train(
-                data, model=args.start, dev="none", output=f"{folder}/run", max_steps=STEPS, seed=1, report=False,
+                data,
+                model=args.start,
+                dev="none",
+                output=f"{folder}/run",
+                max_steps=STEPS,
+                seed=1,
+                report=False,
                 keep_start="never",
             )
             trained = samesense.load(f"{folder}/run")

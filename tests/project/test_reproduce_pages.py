@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 from samesense.errors import DataError
 from tests.conftest import WORDS
@@ -62,6 +63,16 @@ def test_p_is_adjusted_over_the_rows_of_one_paper(tables):
         rows = [row for row, (claim, _) in enumerate(pairs) if claim["page"].startswith(f"{paper}/")]
         lowest = min(rows, key=lambda row: pairs[row][1].p_value)
         assert adjusted[lowest].adjusted == pytest.approx(min(1, len(rows) * pairs[lowest][1].p_value))
+
+
+def test_the_gradient_of_one_comparison_moves_two_pairs(monkeypatch):
+    monkeypatch.syspath_prepend(str(HOME / "cosent"))
+    shares = importlib.import_module("shares")
+    pairs, total = shares.effective_pairs(torch.tensor([0.9, 0.1]), torch.tensor([0.0, 1.0]), 0.05)
+    assert pairs == pytest.approx(2)
+    # Of a comparison that is out of order by far, each pair has the whole scale.
+    assert total == pytest.approx(2 * 20, rel=1e-4)
+    assert shares.effective_pairs(torch.tensor([0.9, 0.1]), torch.tensor([1.0, 1.0]), 0.05) == (0, 0)
 
 
 NAMED = ("dataset", "model", "reference")
