@@ -4,7 +4,8 @@ import scipy.stats
 
 from samesense.errors import ConfigError, DataError
 from samesense.metrics import bootstrap_interval, paired_bootstrap, resampling, spearman
-from samesense.metrics.resampling import correlations, resamples
+from samesense.metrics.resampling import resamples
+from samesense.metrics.statistics import STATISTICS
 
 ORACLES = {"spearman": scipy.stats.spearmanr, "pearson": scipy.stats.pearsonr}
 
@@ -19,18 +20,20 @@ def data(n, noise=1.0, seed=0):
 def test_a_resample_equals_scipy_on_the_drawn_rows(statistic):
     scores, labels = data(40)
     drawn = next(resamples(40, 20, seed=5))
-    values = correlations(drawn, scores, labels, ranked=statistic == "spearman")
+    figure = STATISTICS[statistic]
+    values = figure.resample(drawn, figure.prepare_scores(scores), figure.prepare_labels(labels))
     for rows, value in zip(drawn, values, strict=True):
         assert len(rows) == 40
         assert value == pytest.approx(ORACLES[statistic](scores[rows], labels[rows]).statistic, abs=1e-12)
 
 
-@pytest.mark.parametrize("ranked", [True, False])
-def test_a_constant_resample_is_undefined(ranked):
+@pytest.mark.parametrize("statistic", ORACLES)
+def test_a_constant_resample_is_undefined(statistic):
     scores = np.array([0.1, 0.2, 0.7])
     labels = np.array([1.0, 1.0, 2.0])
     drawn = np.array([[0, 0, 0], [0, 0, 1], [0, 1, 2], [2, 2, 2]])
-    values = correlations(drawn, scores, labels, ranked=ranked)
+    figure = STATISTICS[statistic]
+    values = figure.resample(drawn, figure.prepare_scores(scores), figure.prepare_labels(labels))
     assert np.isnan(values).tolist() == [True, True, False, True]
 
 

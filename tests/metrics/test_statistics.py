@@ -27,7 +27,8 @@ def test_each_resample_has_the_figure_of_scikit_learn(statistic, n):
     reference = {"average_precision": average_precision_score, "f1": f1_score}[statistic]
     undefined = 0
     for rows in resamples(n, 100, 0):
-        drawn = STATISTICS[statistic].resample(rows, values[statistic], labels)
+        figure = STATISTICS[statistic]
+        drawn = figure.resample(rows, figure.prepare_scores(values[statistic]), figure.prepare_labels(labels))
         for row, value in zip(rows, drawn, strict=True):
             both = 0 < labels[row].sum() < n
             undefined += not both

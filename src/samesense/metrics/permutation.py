@@ -9,8 +9,9 @@ import numpy as np
 
 from samesense.metrics.correlation import Statistic, average_ranks, centred
 from samesense.metrics.inputs import Numbers
-from samesense.metrics.resampling import BLOCK_CELLS, correlations
+from samesense.metrics.resampling import BLOCK_CELLS
 from samesense.metrics.significance import check_sampling, paired_sides
+from samesense.metrics.statistics import STATISTICS
 from samesense.types import Floats
 
 ROUNDING = 1e-12
@@ -73,12 +74,12 @@ def _swapped(both: Floats, labels: Floats, statistic: Statistic, samples: int, s
     generator = np.random.default_rng(seed)
     n = len(labels)
     block = max(1, BLOCK_CELLS // n)
-    labels_twice = np.concatenate([labels, labels])
+    figure = STATISTICS[statistic]
+    scores = figure.prepare_scores(both)
+    labels_twice = figure.prepare_labels(np.concatenate([labels, labels]))
     for start in range(0, samples, block):
         # True keeps the scores of a pair with their models, False swaps them.
         in_place = generator.integers(0, 2, size=(min(block, samples - start), n)) == 1
         drawn, complement = (np.arange(n) + n * offset for offset in (~in_place, in_place))
-        first, second = (
-            correlations(rows, both, labels_twice, ranked=statistic == "spearman") for rows in (drawn, complement)
-        )
+        first, second = (figure.resample(rows, scores, labels_twice) for rows in (drawn, complement))
         yield first - second

@@ -1,13 +1,14 @@
-"""Correlations, average precision and F1 of many resamples at once, without sorting each of them."""
+"""Correlations, average precision and F1 of many resamples at once, without sorting each of them.
+
+Where only the order of values counts, they are replaced by their :func:`dense_ranks`, once for all resamples.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
-from samesense.metrics.correlation import centred
 from samesense.types import Floats, Indices
 
 BLOCK_CELLS = 500_000
@@ -22,48 +23,70 @@ def resamples(rows: int, samples: int, seed: int) -> Iterator[Indices]:
         yield generator.integers(0, rows, size=(min(block, samples - start), rows))
 
 
-def correlations(drawn: Indices, left: Floats, right: Floats, *, ranked: bool) -> Floats:
-    """Return the correlation of each resample ``(block,)``, NaN where a side is constant within it.
+def dense_ranks(values: Floats) -> Indices:
+    """Return the ranks of ``values`` from 0 without gaps ``(n,)``; equal values share one."""
+    ranks: Indices = np.unique(values, return_inverse=True)[1]
+    return ranks
 
-    ``drawn`` are the rows of each resample ``(block, n)``; ``ranked`` is True for Spearman's, False for Pearson's.
+
+def rank_correlations(drawn: Indices, left: Indices, right: Indices) -> Floats:
+    """Return Spearman's correlation of each resample ``(block,)``, NaN where a side is constant within it.
+
+    ``drawn`` are the rows of each resample ``(block, n)``; the sides are dense ranks ``(rows,)``.
     """
-    left_deviations, right_deviations = (_deviations(side, drawn, ranked) for side in (left, right))
-    product = np.einsum("ij,ij->i", left_deviations, right_deviations)
-    spread = np.sqrt(np.einsum("ij,ij->i", left_deviations, left_deviations)) * np.sqrt(
-        np.einsum("ij,ij->i", right_deviations, right_deviations)
-    )
-    coefficients: Floats = np.full(len(drawn), np.nan)
+    left_deviations, left_square = _rank_deviations(left, drawn)
+    right_deviations, right_square = _rank_deviations(right, drawn)
+    return _quotients(np.einsum("ij,ij->i", left_deviations, right_deviations), left_square, right_square)
+
+
+def value_correlations(drawn: Indices, left: Floats, right: Floats) -> Floats:
+    """Return Pearson's correlation of each resample; ``drawn`` and result are those of :func:`rank_correlations`.
+
+    The sides are :func:`~samesense.metrics.correlation.centred` values ``(rows,)``.
+    """
+    left_deviations, right_deviations = (_deviations(side[drawn]) for side in (left, right))
+    left_square, right_square = (np.einsum("ij,ij->i", side, side) for side in (left_deviations, right_deviations))
+    return _quotients(np.einsum("ij,ij->i", left_deviations, right_deviations), left_square, right_square)
+
+
+def _quotients(product: Floats, left_square: Floats, right_square: Floats) -> Floats:
+    """Return correlations ``(block,)`` from sums over deviations, NaN where one side has none."""
+    spread = np.sqrt(left_square) * np.sqrt(right_square)
+    coefficients: Floats = np.full(len(product), np.nan)
     np.divide(product, spread, out=coefficients, where=spread > 0)
     return np.clip(coefficients, -1.0, 1.0)
 
 
-def _deviations(side: Floats, drawn: Indices, ranked: bool) -> Floats:
-    """Return the drawn values or their average ranks minus the mean of the resample; 0 for a constant one."""
-    values = _ranks(side, drawn) if ranked else centred(side)[drawn]
+def _deviations(values: Floats) -> Floats:
+    """Return values minus the mean of their row ``(block, n)``; 0 in a constant row."""
     varies = (values != values[:, :1]).any(axis=1)  # the mean of equal numbers is not always exactly that number
     deviations: Floats = (values - values.mean(axis=1, keepdims=True)) * varies[:, None]
     return deviations
 
 
-def _ranks(side: Floats, drawn: Indices) -> Floats:
-    """Return average ranks within each resample, from the sizes of its tie groups."""
-    groups: npt.NDArray[np.int64] = np.unique(side, return_inverse=True)[1]
-    picked = groups[drawn]
-    count = int(groups.max()) + 1
+def _rank_deviations(ranks: Indices, drawn: Indices) -> tuple[Floats, Floats]:
+    """Return average ranks minus their mean within each resample ``(block, n)``, and the sum of their squares.
+
+    Both come from the sizes of the tie groups, so that nothing is sorted.
+    """
+    picked = ranks[drawn]
+    count = int(ranks.max()) + 1
     # One bincount over all resamples: each has its own block of counts.
     cells = picked + np.arange(len(drawn))[:, None] * count
-    size = np.bincount(cells.ravel(), minlength=len(drawn) * count).reshape(-1, count)
-    return np.take_along_axis(np.cumsum(size, axis=1) - (size - 1) / 2, picked, axis=1)
+    sizes = np.bincount(cells.ravel(), minlength=len(drawn) * count).reshape(-1, count)
+    # The mean of n ranks is (n + 1) / 2, whatever their ties.
+    by_group = np.cumsum(sizes, axis=1) - (sizes + drawn.shape[1]) / 2
+    return np.take_along_axis(by_group, picked, axis=1), np.einsum("ij,ij,ij->i", sizes, by_group, by_group)
 
 
-def average_precisions(drawn: Indices, scores: Floats, labels: Floats) -> Floats:
+def average_precisions(drawn: Indices, order: Indices, labels: Floats) -> Floats:
     """Return the average precision of each resample ``(block,)``, NaN where it lacks positives or negatives.
 
-    ``drawn`` are the rows of each resample ``(block, n)``; ``scores`` and ``labels``, which are 0 or 1, ``(n,)``.
+    ``drawn`` are the rows of each resample ``(block, n)``; ``order`` are the dense ranks of the rows, 0 for the highest
+    score, and ``labels`` 0 or 1, both ``(rows,)``.
     """
-    groups: npt.NDArray[np.int64] = np.unique(-scores, return_inverse=True)[1]  # the highest score first
-    count = int(groups.max()) + 1
-    cells = (groups[drawn] + np.arange(len(drawn))[:, None] * count).ravel()
+    count = int(order.max()) + 1
+    cells = (order[drawn] + np.arange(len(drawn))[:, None] * count).ravel()
     shape = (len(drawn), count)
     taken = np.bincount(cells, minlength=shape[0] * count).reshape(shape)
     hits = np.bincount(cells, weights=labels[drawn].ravel(), minlength=shape[0] * count).reshape(shape)

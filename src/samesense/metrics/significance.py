@@ -249,9 +249,12 @@ def resampled_statistics(
     sides: Sequence[Floats], labels: Floats, statistic: PairStatistic, samples: int, seed: int
 ) -> Floats:
     """Return figures against the labels ``(sides, samples)``, all on the same resamples, NaN where undefined."""
-    resample = STATISTICS[statistic].resample
+    figure = STATISTICS[statistic]
+    prepared = [figure.prepare_scores(side) for side in sides]
+    right = figure.prepare_labels(labels)
     blocks = [
-        np.stack([resample(drawn, side, labels) for side in sides]) for drawn in resamples(len(labels), samples, seed)
+        np.stack([figure.resample(drawn, left, right) for left in prepared])
+        for drawn in resamples(len(labels), samples, seed)
     ]
     return np.concatenate(blocks, axis=1)
 

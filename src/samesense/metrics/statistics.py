@@ -6,12 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from math import comb, factorial
-from typing import Literal
+from typing import Any, Literal
 
 from samesense.metrics.classification import average_precision, check_binary, f1_at
-from samesense.metrics.correlation import pearson, spearman
+from samesense.metrics.correlation import centred, pearson, spearman
 from samesense.metrics.inputs import Numbers, check_correlates, matching_vectors
-from samesense.metrics.resampling import average_precisions, correlations, f1_scores
+from samesense.metrics.resampling import (
+    average_precisions,
+    dense_ranks,
+    f1_scores,
+    rank_correlations,
+    value_correlations,
+)
 from samesense.types import Floats, Indices
 
 PairStatistic = Literal["spearman", "pearson", "average_precision", "f1"]
@@ -24,7 +30,10 @@ class Resampling:
 
     check: Callable[[Numbers, Numbers], tuple[Floats, Floats]]  # returns both sides as vectors, or raises DataError
     value: Callable[[Numbers, Numbers], float]
-    resample: Callable[[Indices, Floats, Floats], Floats]  # of resampled rows, scores, labels; NaN if undefined
+    # What of scores and of labels is resampled: computed once for all resamples.
+    prepare_scores: Callable[[Floats], Any]
+    prepare_labels: Callable[[Floats], Any]
+    resample: Callable[[Indices, Any, Any], Floats]  # of resampled rows and of both prepared; NaN if undefined
     least_p: Callable[[Floats], float]  # least p-value that a comparison over these labels can reach
 
 
@@ -46,10 +55,24 @@ def _check_binary(scores: Numbers, labels: Numbers) -> tuple[Floats, Floats]:
     return left, right
 
 
+def _as_they_are(values: Floats) -> Floats:
+    return values
+
+
+def _highest_first(scores: Floats) -> Indices:
+    return dense_ranks(-scores)
+
+
 STATISTICS: dict[PairStatistic, Resampling] = {
-    "spearman": Resampling(check_correlates, spearman, partial(correlations, ranked=True), least_p_of_correlations),
-    "pearson": Resampling(check_correlates, pearson, partial(correlations, ranked=False), least_p_of_correlations),
-    "average_precision": Resampling(_check_binary, average_precision, average_precisions, least_p_of_binary),
-    "f1": Resampling(_check_binary, partial(f1_at, threshold=0.5), f1_scores, least_p_of_binary),
+    "spearman": Resampling(
+        check_correlates, spearman, dense_ranks, dense_ranks, rank_correlations, least_p_of_correlations
+    ),
+    "pearson": Resampling(check_correlates, pearson, centred, centred, value_correlations, least_p_of_correlations),
+    "average_precision": Resampling(
+        _check_binary, average_precision, _highest_first, _as_they_are, average_precisions, least_p_of_binary
+    ),
+    "f1": Resampling(
+        _check_binary, partial(f1_at, threshold=0.5), _as_they_are, _as_they_are, f1_scores, least_p_of_binary
+    ),
 }
 """Every figure that can be resampled, by name."""
