@@ -1,6 +1,7 @@
 """Every training with labels ends in a verdict: out of fold, by dev pairs that choose for each other, or by a test."""
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,7 +16,7 @@ from samesense.recipes import run_folder, runner
 from samesense.recipes import train as planning
 from samesense.recipes.dev_part import held_share
 from samesense.recipes.held_out import cross_validation
-from samesense.recipes.held_out.choose_share import ScoredFold, choose_loss, choose_scores, choose_share
+from samesense.recipes.held_out.choose_share import ScoredFold, choose_scores, choose_share
 from samesense.recipes.held_out.scores import HELD_OUT_SCORES, read_held_out
 from samesense.recipes.train import plan
 from samesense.training.step_scores import STEP_SCORES
@@ -46,51 +47,64 @@ def fold(rows, scores, labels):
 def test_no_pair_has_a_say_in_the_step_of_its_own_score():
     first = fold([0, 2], [[1, 2], [9, 3]], [0, 1])  # its own labels speak for the first evaluation
     second = fold([1, 3], [[2, 1], [4, 8]], [0, 1])  # the labels of these speak for the second
-    chosen = choose_scores({"": [first, second]})
+    chosen = choose_scores([first, second])
     assert chosen[0] > chosen[2] and chosen[1] > chosen[3]  # each in the order that its own labels would not choose
     turned = fold([0, 2], first.scores, [1, 0])
-    chosen = choose_scores({"": [turned, second]})
+    chosen = choose_scores([turned, second])
     assert chosen[0] > chosen[2]  # as before: only the labels of this fold changed
     assert chosen[1] < chosen[3]
     assert choose_share([first, second], first.shares) == 0.5
 
 
-def test_folds_of_two_losses_share_a_scale():
-    """Spearman over both folds is that within each, though the second loss scores all pairs far lower."""
-    high = [fold([0, 1], [[7, 8], [7, 8]], [0, 1]), fold([2, 3], [[8, 9], [8, 9]], [1, 0])]
-    low = [fold([0, 1], [[2, 1], [2, 1]], [0, 1]), fold([2, 3], [[2, 1], [2, 1]], [1, 0])]
-    chosen = choose_scores({"high": high, "low": low})
-    assert chosen[0] > chosen[1] and chosen[2] < chosen[3]  # each by the loss that the other fold chose
-    assert sorted(chosen[:2]) == [7, 8] and sorted(chosen[2:]) == [8, 9]
+def test_folds_of_two_shares_have_one_scale():
+    """Spearman over both folds is that within each, though one share scores all pairs far lower."""
+    first = fold([0, 1], [[2, 1], [7, 8]], [0, 1])  # its labels speak for the second share
+    second = fold([2, 3], [[2, 1], [8, 9]], [1, 0])  # and these for the first
+    chosen = choose_scores([first, second])
+    assert chosen[0] > chosen[1] and chosen[2] < chosen[3]  # each by the share that the other fold chose
+    assert sorted(chosen[:2]) == [1, 2] and sorted(chosen[2:]) == [1, 2]  # the first of equals, for both
     tied = [fold([0, 1], [[7, 8], [7, 8]], [0, 1]), fold([2, 3, 4], [[5, 5, 9], [5, 5, 9]], [0, 0, 1])]
-    assert choose_scores({"": tied}).tolist() == [7, 8, 5, 5, 9]
+    assert choose_scores(tied).tolist() == [7, 8, 5, 5, 9]
 
 
-def test_the_loss_of_a_fold_is_chosen_by_the_others():
-    right, wrong = [[0, 1], [0, 1]], [[1, 0], [1, 0]]
-    one = [fold([0, 2], right, [0, 1]), fold([1, 3], wrong, [0, 1])]
-    other = [fold([0, 2], wrong, [0, 1]), fold([1, 3], right, [0, 1])]
-    assert choose_scores({"one": one, "other": other}).tolist() == [1, 1, 0, 0]  # each fold by the loss that fails it
-    best = [fold([0, 2], right, [0, 1]), fold([1, 3], right, [0, 1])]
-    assert choose_loss({"one": one, "best": best}, one[0].shares) == ("best", 0.5)
-    assert choose_loss({"best": best, "as good": best}, one[0].shares) == ("best", 0.5)
-
-
-def test_few_scored_pairs_are_trained_by_two_losses_unless_one_is_named(tmp_path):
+def test_few_scored_pairs_are_trained_on_by_mse_to_the_end_unless_the_loss_is_named(tmp_path):
     scored, binary = some_rows(100, [0, 1, 2, 3]), some_rows(100, [0, 1])
-    losses = {
-        "scored": plan(scored, folds="auto").cross_validation.losses,
-        "binary": plan(binary, folds="auto").cross_validation.losses,
-        "named": plan(scored, folds="auto", settings={"loss": "cosent"}).cross_validation.losses,
-        "of one": plan(scored, folds="auto", settings={"temperature": 0.1}).cross_validation.losses,
-        "nothing selects": plan(scored, dev="none", folds="5").cross_validation.losses,
+    plans = {
+        "scored": plan(scored, folds="auto"),
+        "binary": plan(binary, folds="auto"),
+        "named": plan(scored, folds="auto", settings={"loss": "cosent"}),
+        "of one": plan(scored, folds="auto", settings={"temperature": 0.1}),
+        "rate": plan(scored, folds="auto", settings={"learning_rate": 3e-5}),
+        "many": plan(some_rows(1000, [0, 1, 2, 3]), folds="auto"),
     }
-    assert losses == {"scored": ("cosent", "mse"), "binary": (), "named": (), "of one": (), "nothing selects": ()}
-    run = samesense.train(scored, model="default", output=tmp_path / "run", **QUICK)
-    chosen = json.loads((tmp_path / "run" / "manifest.json").read_text())["chosen_loss"]
-    assert chosen in losses["scored"]
-    assert {path.name for path in (tmp_path / "run" / "folds").iterdir()} == {"cosent", "mse"}
-    assert f"| loss | `{chosen}` |" in (run.model / "README.md").read_text(encoding="utf-8")
+    losses = {name: made.settings.loss for name, made in plans.items()}
+    assert losses == dict.fromkeys(plans, "cosent") | {"scored": "mse", "rate": "mse"}
+    rates = {name: made.settings.learning_rate for name, made in plans.items()}
+    assert rates == dict.fromkeys(plans, 1e-4) | {"scored": 5e-5, "rate": 3e-5}
+    folds = {name: made.cross_validation for name, made in plans.items()}
+    assert folds["many"] is None
+    assert (folds["scored"].selects, folds["scored"].narrow_start_rate) == (False, 1e-4)
+    assert (folds["binary"].selects, folds["binary"].narrow_start_rate) == (True, None)
+    assert folds["rate"].narrow_start_rate is None
+    wide = tmp_path / "wide"
+    wide.mkdir()
+    (wide / "config.json").write_text(json.dumps({"hidden_size": 768}))
+    of_wide = plan(scored, folds="auto", settings={"model": str(wide)})
+    assert (of_wide.settings.loss, of_wide.settings.learning_rate) == ("mse", 2e-5)
+    assert of_wide.cross_validation.narrow_start_rate is None
+
+
+@pytest.mark.parametrize("cosine", [0.2, 0.9])
+def test_a_start_that_was_never_tuned_takes_a_higher_rate(tiny_trunk, tmp_path, monkeypatch, cosine):
+    measure = runner.measure
+    monkeypatch.setattr(runner, "measure", lambda *parts: replace(measure(*parts), cosines=np.full(10, cosine)))
+    rows = some_rows(60, [0, 1, 2, 3])
+    settings = {name: value for name, value in QUICK.items() if name != "learning_rate"}
+    run = samesense.train(rows, model=str(tiny_trunk), output=tmp_path / "run", **settings)
+    rate = 1e-4 if cosine == 0.9 else 5e-5
+    history = [json.loads(line) for line in (tmp_path / "run" / "history.jsonl").read_text().splitlines()]
+    assert max(row["learning_rate"] for row in history if "learning_rate" in row) <= rate
+    assert f"| learning_rate | `{rate}` |" in (run.model / "README.md").read_text(encoding="utf-8")
 
 
 def test_labels_that_say_nothing_give_no_gain_out_of_fold():
@@ -105,7 +119,7 @@ def test_labels_that_say_nothing_give_no_gain_out_of_fold():
         rows = [np.arange(offset, 60, 5) for offset in range(5)]
         folds = [ScoredFold(held, labels[held], shares, scores[:, held]) for held in rows]
         best.append(max(spearman(fold_scores, labels) for fold_scores in scores))
-        honest.append(spearman(choose_scores({"": folds}), labels))
+        honest.append(spearman(choose_scores(folds), labels))
     assert np.mean(best) > 0.2 > 0.07 > abs(np.mean(honest))
 
 

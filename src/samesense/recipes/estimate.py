@@ -78,11 +78,10 @@ def measure_time(
         along_steps = [] if sets.selecting is None else sets.selecting.pairs()
         if cross_validation is not None:
             # k folds together train on k - 1 times all rows, and the run on all rows makes it k times.
-            losses = max(1, len(cross_validation.losses))
-            trainings = 1.0 + losses * (len(cross_validation.folds) - 1)
-            along_steps = [*job.data.pairs()] * losses
+            trainings = float(len(cross_validation.folds))
+            along_steps = job.data.pairs()
             # Each fold opens a model of its own.
-            seconds["loading"] *= 1 + cross_validation.trainings
+            seconds["loading"] *= 1 + len(cross_validation.folds)
         evaluations = _evaluations(job, steps // every)
         before_and_after = 2 * sum(_scoring(score, compared_set.pairs()) for compared_set in sets.compared)
         if job.refit and job.dev is not None:

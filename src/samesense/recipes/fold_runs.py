@@ -53,18 +53,8 @@ def train_folds(job: Job[Any, Any], prepare: Prepare, build: Build | None, choic
     if job.cross_validation is None:
         raise ValueError("the job has no folds")
     selects = what_folds_select(job.cross_validation, job.settings)
-    trainings = {
-        loss: partial(_scored_fold, with_loss(job, loss), prepare, build, choice, selects)
-        for loss in job.cross_validation.losses or (getattr(job.settings, "loss", ""),)
-    }
-    return cross_validate(job.data, job.cross_validation, job.output / FOLDS_FOLDER, trainings, selects)
-
-
-def with_loss(job: Job[Any, Any], loss: str) -> Job[Any, Any]:
-    """Return a job with a loss that its folds chose from others, or the job as it is where they had no choice."""
-    if loss not in (job.cross_validation.losses if job.cross_validation else ()):
-        return job
-    return replace(job, settings=job.settings.model_copy(update={"loss": loss}))
+    train = partial(_scored_fold, job, prepare, build, choice, selects)
+    return cross_validate(job.data, job.cross_validation, job.output / FOLDS_FOLDER, train, selects)
 
 
 def what_folds_select(cross_validation: CrossValidation, settings: EncoderSettings) -> Selects:
@@ -167,11 +157,10 @@ def stopped_early(job: Job[Any, Any], inputs: TrainingInputs, out_of_fold: OutOf
     steps, every = _schedule(job)
     last = out_of_fold.stop_step(steps, every)
     if last >= steps:
-        loss, share = out_of_fold.choice
-        by_loss = f" by {loss}" if len(out_of_fold.alternatives) > 1 else ""
+        share = out_of_fold.weight_share
         chosen = f", then {share:.0%} of the way from the start, as the folds chose" if 0 < share < 1 else ""
         if share:
-            logger.info(f"training on all {len(job.data)} pairs{by_loss}, {steps} steps{chosen}")
+            logger.info(f"training on all {len(job.data)} pairs, {steps} steps{chosen}")
         return inputs
     logger.info(f"training on all {len(job.data)} pairs, {last} of {steps} steps, as the folds chose")
     return replace(inputs, callbacks=[*inputs.callbacks, StopAtStep(last)])

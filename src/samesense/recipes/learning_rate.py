@@ -19,6 +19,9 @@ STATIC = 1e-2
 SMALL = 1e-4
 """For few steps of a small transformer on labelled pairs (docs/training.md)."""
 
+FEW_SCORED = 5e-5
+"""For few scored pairs by MSE and a small transformer that was tuned for sentences (docs/training.md)."""
+
 FEW_STEPS = 500
 """Steps up to which :data:`SMALL` is taken: measured from 92 to 480."""
 
@@ -33,10 +36,13 @@ class Rate(NamedTuple):
 
     value: float
     why: str
+    of_narrow_start: float | None = None  # for a start that was never tuned for sentences, if it differs
 
 
-def rate_for(settings: EncoderSettings, train: Examples) -> Rate | None:
+def rate_for(settings: EncoderSettings, train: Examples, *, few_scored: bool = False) -> Rate | None:
     """Return the learning rate for a start model and its data; ``None`` keeps that of the method.
+
+    ``few_scored`` says that the data are few scored pairs, trained on by MSE.
 
     Differs: the papers name one rate for all data; they train models of hidden size 768 or more in thousands of steps.
     """
@@ -49,6 +55,8 @@ def rate_for(settings: EncoderSettings, train: Examples) -> Rate | None:
     steps = settings.steps(settings.examples(train))
     if steps > FEW_STEPS:
         return None
+    if few_scored:
+        return Rate(FEW_SCORED, "few scored pairs move a start of this size too far by more", of_narrow_start=SMALL)
     return Rate(SMALL, f"{steps} steps are few for {settings.learning_rate:g} with a hidden size of {width}")
 
 

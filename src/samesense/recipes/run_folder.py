@@ -241,8 +241,8 @@ PRETRAIN = "pretrain"
 FOLDS = "folds"
 """The method of any cross-validation in its manifest."""
 
-CHOSEN_LOSS = "chosen_loss"
-"""Key of a manifest: the loss that the folds of a run chose, or its own where they had no choice."""
+LEARNING_RATE = "learning_rate"
+"""Key of a manifest: the learning rate, where the start decided it."""
 
 CHOSEN_SHARE = "weight_share"
 """Key of a manifest: how far the weights go from the start to the end, as the folds of a run chose."""
@@ -254,8 +254,8 @@ SECTIONS = "card"
 def card_of(output: Path, record: Mapping[str, Any]) -> Card:
     """Return the facts of a trained model's card, from the manifest and the results of its run."""
     settings = dict(record["settings"])
-    if record.get(CHOSEN_LOSS):
-        settings["loss"] = record[CHOSEN_LOSS]
+    if LEARNING_RATE in record:
+        settings["learning_rate"] = record[LEARNING_RATE]
     data = record["data"]
     # only of encoders: the language of a pretraining is how its documents are split
     rights = {}

@@ -19,6 +19,7 @@ from samesense.data.mapped import is_mapped
 from samesense.encoder.assembly.merge import copy_weights, interpolate
 from samesense.encoder.assembly.vocabulary import unknown_share
 from samesense.encoder.forward.precision import PrecisionChoice
+from samesense.encoder.maps.standardize import NARROW
 from samesense.encoder.saving.storage import save
 from samesense.errors import ConfigError
 from samesense.execution.progress import Laps, stage
@@ -34,7 +35,6 @@ from samesense.recipes.fold_runs import (
     stopped_early,
     train_folds,
     training_texts,
-    with_loss,
 )
 from samesense.recipes.held_out.cross_validation import SPLIT_SEED, OutOfFold
 from samesense.recipes.held_out.sets import ComparedSet, Sets
@@ -114,9 +114,7 @@ def run(
         described = f"model {settings.model}, {adapter.describe(model, settings)}"
         _log_start(model, inputs, [described, f"arithmetic: {choice.precision} ({choice.reason})"])
         laps.count("loading")
-        texts = []
-        if job.concludes:
-            texts = some_texts(sets, partial(training_texts, inputs.dataset))
+        texts = some_texts(sets, partial(training_texts, inputs.dataset)) if job.concludes else []
         # Before the training, which changes the model in place.
         start = None
         if is_main():
@@ -124,14 +122,15 @@ def run(
         laps.count("evaluation")
         out_of_fold = None
         if job.cross_validation is not None:
+            job, record = _with_rate_of_start(job, start, record)
             out_of_fold = train_folds(job, prepare, build, choice)
             laps.count("cross-validation")
             if out_of_fold is None:
                 stopped = TrainOutput(steps=0, seconds=0.0, precision=choice.precision, interrupted=True)
                 run_folder.end(output, record, stopped, {})
                 return TrainingRun(output, stopped, Results(), laps.seconds)
-            job, inputs = _as_folds_chose(job, model, inputs, out_of_fold, prepare)
-            record |= dict(zip((run_folder.CHOSEN_LOSS, run_folder.CHOSEN_SHARE), out_of_fold.choice, strict=True))
+            inputs = stopped_early(job, inputs, out_of_fold)
+            record |= {run_folder.CHOSEN_SHARE: out_of_fold.weight_share}
         trained = run_folder.finished_training(output, before)
         if trained is None:
             trained, record = _trained(
@@ -154,18 +153,22 @@ def run(
         return _ended(job, inputs, sets, _Start(start, texts, out_of_fold), trained, record, again, laps)
 
 
-def _as_folds_chose(
-    job: Job[Any, Any],
-    model: Any,
-    inputs: TrainingInputs,
-    out_of_fold: OutOfFold,
-    prepare: Callable[[Any, Job[Any, Any]], TrainingInputs],
-) -> tuple[Job[Any, Any], TrainingInputs]:
-    """Return the job with the loss that the folds chose, and what is trained on, to the step that they chose."""
-    chosen = with_loss(job, out_of_fold.choice[0])
-    if chosen is not job:
-        inputs = _prepared(model, chosen, prepare)
-    return chosen, stopped_early(chosen, inputs, out_of_fold)
+def _with_rate_of_start(
+    job: Job[Any, Any], start: Measured | None, record: dict[str, Any]
+) -> tuple[Job[Any, Any], dict[str, Any]]:
+    """Return the job and its manifest with another learning rate, if the start was never tuned for sentences."""
+    rate = job.cross_validation.narrow_start_rate if job.cross_validation else None
+    cosine = 0.0
+    if start is not None and start.cosines is not None:
+        cosine = float(start.cosines.mean())
+    if rate is None or cosine < NARROW:
+        return job, record
+    logger.info(
+        f"learning rate {rate:g}: the start was never tuned for sentences (random pairs have a mean cosine of "
+        f"{cosine:.2f}); `learning_rate` overrides"
+    )
+    settings = job.settings.model_copy(update={"learning_rate": rate})
+    return replace(job, settings=settings), record | {run_folder.LEARNING_RATE: rate}
 
 
 def _precision_of(
@@ -259,8 +262,6 @@ def _record_of(job: Job[Any, Any]) -> dict[str, Any]:
         if world_size() > 1:
             raise ConfigError("Cross-validation trains one model after the other, in one process. Leave torchrun out.")
         settings |= {"folds": cross_validation.name, "folds_select": cross_validation.selects, "split_seed": SPLIT_SEED}
-        if cross_validation.losses:
-            settings["folds_losses"] = list(cross_validation.losses)
     return manifest.describe(job.method, settings, data)
 
 

@@ -39,7 +39,7 @@ from samesense.recipes.held_out.pairs import DEV, TEST, write_pairs
 from samesense.recipes.held_out.section_set import SectionSet
 from samesense.recipes.held_out.sets import LEAST, ComparedSet, Sets, sets_of, sets_of_run
 from samesense.recipes.held_out_documents import are_documents, read_with_held_out
-from samesense.recipes.learning_rate import rate_for
+from samesense.recipes.learning_rate import Rate, rate_for
 from samesense.recipes.methods import DATA_TYPES, Method
 from samesense.recipes.mixed.data import Mixture
 from samesense.recipes.mixture import mixture
@@ -130,8 +130,7 @@ class TrainingPlan:
         if cross_validation is not None:
             steps = "none, the last state is kept"
             if cross_validation.selects:
-                losses = "".join(f"{' or '.join(cross_validation.losses)}, and " if cross_validation.losses else "")
-                steps = f"the folds choose {losses}how much of the training is kept"
+                steps = "the folds choose how much of the training is kept"
             return f"{steps}; {len(cross_validation.folds)} folds, {cross_validation.apart}"
         if self.dev is None:
             return self.method.selects
@@ -227,10 +226,10 @@ class TrainingPlan:
     def _announce_folds(self, cross_validation: CrossValidation, output: Path) -> None:
         """Say how many trainings there are and about how long they take, and how to do with one."""
         seconds = self.method.estimated_seconds(self.train, self.settings, output, **self._pairs())
-        count = cross_validation.trainings
         logger.info(
-            f"cross-validation: {count} trainings on parts of the {len(self.train)} pairs test all of them, then one "
-            f"on all; about {clock_time(seconds)} on this machine. `folds` none trains once and tests on pairs held out"
+            f"cross-validation: {len(cross_validation.folds)} trainings on parts of the {len(self.train)} pairs test "
+            f"all of them, then one on all; about {clock_time(seconds)} on this machine. `folds` none trains once and "
+            "tests on pairs held out"
         )
 
     def _write_held_out(self, output: Path) -> None:
@@ -309,9 +308,9 @@ def plan(
     guards = [_pairs(guard_source, reading) for guard_source in guard_sources]
     alone = test is None and isinstance(dev, str) and dev == "auto"
     cross_validation = _folds_of(folds, examples, fitting.method, bound, alone=alone, dev=dev, test=test)
-    if cross_validation is not None and config == "auto":
-        losses = _losses_to_choose(cross_validation, examples, bound, options)
-        cross_validation = replace(cross_validation, losses=losses)
+    few_scored = cross_validation is not None and config == "auto" and _has_scored_pairs(examples, bound, options)
+    if few_scored:
+        bound = _by_mse(bound)
     held_out = False
     dev_data = None
     if cross_validation is None:
@@ -321,8 +320,14 @@ def plan(
     # After the splits, as the rules count the steps on what is trained on.
     if not _sets_steps(config, options):
         bound = _with_least_steps(bound, examples)
+    rate = None
     if not _sets_learning_rate(config, options) and not fitting.method.has_stages:
-        bound = _with_fitting_rate(bound, examples)
+        rate = rate_for(bound, examples, few_scored=few_scored)
+        bound = _with_rate(bound, rate)
+    if cross_validation is not None and few_scored:
+        # Few pairs cannot choose a part of the training: what they choose from differs by less than their noise.
+        of_narrow_start = rate.of_narrow_start if rate else None
+        cross_validation = replace(cross_validation, selects=False, narrow_start_rate=of_narrow_start)
     return TrainingPlan(
         method=fitting.method,
         config=name,
@@ -343,24 +348,24 @@ def plan(
 LEAST_STEPS = 30
 """Steps of a training on few labelled pairs or anchors: the few of the papers' epochs would hardly move a start."""
 
-LOSSES = ("cosent", "mse")
-"""Losses that the folds of few scored pairs choose from: on sets of 200 either was up to 3 points above the other."""
-
 OF_THE_LOSS = ("loss", "temperature", "margin", "similarity", "batches", "angle_weight")
 """Settings by which a user chooses a loss."""
 
 
-def _losses_to_choose(
-    cross_validation: CrossValidation, train: Examples, settings: EncoderSettings, options: Mapping[str, Any]
-) -> tuple[str, ...]:
-    """Return the losses that the folds choose from; none where the user or the kind of labels settles it."""
-    if not cross_validation.selects or any(name in options for name in OF_THE_LOSS):
-        return ()
+def _has_scored_pairs(train: Examples, settings: EncoderSettings, options: Mapping[str, Any]) -> bool:
+    """Return whether examples are scored pairs for a bi-encoder whose loss the user leaves open."""
+    if any(name in options for name in OF_THE_LOSS):
+        return False
     if not isinstance(settings, CosentSettings) or settings.encoder != "bi":
-        return ()
-    if not isinstance(train, PairData) or train.kind != "scored":
-        return ()
-    return LOSSES
+        return False
+    return isinstance(train, PairData) and train.kind == "scored"
+
+
+def _by_mse(settings: EncoderSettings) -> EncoderSettings:
+    """Return settings of few scored pairs, which MSE learns better from than CoSENT (docs/training.md)."""
+    if is_main():
+        logger.info("loss mse: the scored pairs are few; `loss` overrides")
+    return settings.model_copy(update={"loss": "mse"})
 
 
 def _can_refit(train: Examples, dev: PairData | None, settings: EncoderSettings) -> bool:
@@ -397,9 +402,8 @@ def _sets_learning_rate(config: str, options: Mapping[str, Any]) -> bool:
     return config != "auto" and "learning_rate" in read_settings(config)
 
 
-def _with_fitting_rate(settings: EncoderSettings, examples: Examples) -> EncoderSettings:
+def _with_rate(settings: EncoderSettings, rate: Rate | None) -> EncoderSettings:
     """Return settings with the learning rate that suits the data, where there is a rule for it."""
-    rate = rate_for(settings, examples)
     if rate is None:
         return settings
     if is_main():

@@ -1,7 +1,6 @@
 """Chooses the share of a training that is kept, for each fold of pairs by the labels of the other folds.
 
-It is a share of the steps, or of the way from the weights of the start to those of the end. Where several losses were
-trained, the loss is chosen with it.
+It is a share of the steps, or of the way from the weights of the start to those of the end.
 
 So no pair's score is chosen by its own label, and metrics on the scores are not optimistic.
 
@@ -13,7 +12,7 @@ Differs: only the share is chosen, so that no further models need training.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,38 +59,22 @@ def share_curve(folds: Sequence[ScoredFold], shares: Floats) -> Floats:
     return np.array(figures)
 
 
-Alternatives = Mapping[str, Sequence[ScoredFold]]
-"""The same folds by loss, in the same order; a training without a choice of losses has one of any name."""
-
-
-def choose_loss(alternatives: Alternatives, shares: Floats) -> tuple[str, float]:
-    """Return the loss and the share with the highest Spearman over all folds; ties go to the first and smallest."""
-    best_share = {loss: choose_share(folds, shares) for loss, folds in alternatives.items()}
-    figures = {loss: share_curve(folds, np.array([best_share[loss]]))[0] for loss, folds in alternatives.items()}
-    loss = max(figures, key=lambda name: figures[name])
-    return loss, best_share[loss]
-
-
 def choose_share(folds: Sequence[ScoredFold], shares: Floats) -> float:
     """Return the share of the training with the highest Spearman over all folds; ties go to the smallest."""
     return float(shares[int(share_curve(folds, shares).argmax())])
 
 
-def choose_scores(alternatives: Alternatives) -> Scores:
-    """Return the score of every pair by the loss and at the share that the other folds chose ``(pairs,)``.
+def choose_scores(folds: Sequence[ScoredFold]) -> Scores:
+    """Return the score of every pair at the share that the other folds chose ``(pairs,)``.
 
-    Scores of several losses or shares have no common scale, and Spearman over all folds compares pairs of different
-    folds. So each fold is put on the scale of what all folds together choose, which keeps its order.
+    Scores of several shares have no common scale, and Spearman over all folds compares pairs of different folds. So
+    each fold is put on the scale of the share that all folds together choose, which keeps its order.
     """
-    folds = next(iter(alternatives.values()))
-    common_loss, common_share = choose_loss(alternatives, folds[0].shares)
+    common_share = choose_share(folds, folds[0].shares)
     chosen = np.full(sum(len(fold.rows) for fold in folds), np.nan)
     for number, fold in enumerate(folds):
-        complement = {loss: [*group[:number], *group[number + 1 :]] for loss, group in alternatives.items()}
-        loss, share = choose_loss(complement, fold.shares)
-        scores = alternatives[loss][number].at_share(share)
-        common = alternatives[common_loss][number].at_share(common_share)
-        chosen[fold.rows] = _on_scale(scores, common)
+        share = choose_share([*folds[:number], *folds[number + 1 :]], fold.shares)
+        chosen[fold.rows] = _on_scale(fold.at_share(share), fold.at_share(common_share))
     return chosen
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -26,9 +26,7 @@ from samesense.execution.progress import progress_bar
 from samesense.files import write_json
 from samesense.inference.calibration.fit import fold_numbers
 from samesense.recipes.held_out.choose_share import (
-    Alternatives,
     ScoredFold,
-    choose_loss,
     choose_scores,
     choose_share,
     share_curve,
@@ -63,7 +61,8 @@ class CrossValidation:
         apart: what folds do not share, in words.
         selects: whether the folds choose the share of the training; else the last state counts.
         task: evaluation over the folds, where folds were requested.
-        losses: the losses that the folds choose from; none where it is settled.
+        narrow_start_rate: learning rate for a start whose random pairs lie in a narrow cone, as it was never tuned for
+            sentences; ``None`` for that of the settings.
     """
 
     name: str
@@ -71,12 +70,7 @@ class CrossValidation:
     apart: str
     selects: bool = True
     task: ArgumentTask | None = None
-    losses: tuple[str, ...] = ()
-
-    @property
-    def trainings(self) -> int:
-        """Number of the trainings on a part of the pairs."""
-        return len(self.folds) * max(1, len(self.losses))
+    narrow_start_rate: float | None = None
 
     def numbers(self) -> list[int]:
         """Return the number of the fold of each pair ``(pairs,)``."""
@@ -184,27 +178,22 @@ class OutOfFold:
 
     Attributes:
         scores: score of every pair, by a model that was trained without it ``(pairs,)``.
-        alternatives: the folds with their scores along the training, by loss.
+        scored: the folds with their scores along the training.
         protocol: how the scores were made, in words.
         selects: what the folds chose.
     """
 
     scores: Scores
-    alternatives: Alternatives
+    scored: Sequence[ScoredFold]
     protocol: str
     selects: Selects
 
     @cached_property
-    def choice(self) -> tuple[str, float]:
-        """The loss, and how far the weights are to go from the start to the end of a training on all pairs."""
+    def weight_share(self) -> float:
+        """How far the weights are to go from the start to the end of a training on all pairs."""
         if self.selects != "weights":
-            return next(iter(self.alternatives)), 1.0
-        return choose_loss(self.alternatives, np.array(WEIGHT_SHARES))
-
-    @property
-    def scored(self) -> Sequence[ScoredFold]:
-        """The folds by the chosen loss."""
-        return self.alternatives[self.choice[0]]
+            return 1.0
+        return choose_share(self.scored, np.array(WEIGHT_SHARES))
 
     def stop_step(self, steps: int, every: int) -> int:
         """Return the step at which to stop a training of ``steps`` that is evaluated every ``every`` steps."""
@@ -238,36 +227,28 @@ def _evaluated_shares(steps: int, every: int) -> Floats:
 
 
 def cross_validate(
-    data: PairData, dealt: CrossValidation, output: Path, trainings: Mapping[str, TrainFold], selects: Selects
+    data: PairData, dealt: CrossValidation, output: Path, train: TrainFold, selects: Selects
 ) -> OutOfFold | None:
-    """Train and score the missing folds by each loss; ``None`` if that was interrupted.
+    """Train and score the missing folds; ``None`` if that was interrupted.
 
-    Each fold has a folder in ``output``, or in that of its loss where there are several; one that was scored is not
-    trained again.
+    Each fold has a folder in ``output``; one that was scored is not trained again.
     """
-    alternatives = {}
-    protocol = ""
-    with progress_bar("cross-validation", "fold", dealt.trainings) as bar:
-        for loss, train in trainings.items():
-            folder = output / loss if len(trainings) > 1 else output
-            by_loss = f" by {loss}" if len(trainings) > 1 else ""
-            scored = _scored_folds(data, dealt, folder, train, bar, by_loss)
-            if scored is None:
-                return None
-            alternatives[loss], protocol = scored
+    with progress_bar("cross-validation", "fold", len(dealt.folds)) as bar:
+        folds = _scored_folds(data, dealt, output, train, bar)
+    if folds is None:
+        return None
+    scored, protocol = folds
     if selects != "nothing":
-        scores = choose_scores(alternatives)
+        scores = choose_scores(scored)
     else:
         scores = np.empty(len(data))
-        for fold in next(iter(alternatives.values())):
+        for fold in scored:
             scores[fold.rows] = fold.scores[-1]
-    return OutOfFold(
-        scores, alternatives, f"{protocol}; each pair scored by a model that was trained without it", selects
-    )
+    return OutOfFold(scores, scored, f"{protocol}; each pair scored by a model that was trained without it", selects)
 
 
 def _scored_folds(
-    data: PairData, dealt: CrossValidation, output: Path, train: TrainFold, bar: Any, by_loss: str
+    data: PairData, dealt: CrossValidation, output: Path, train: TrainFold, bar: Any
 ) -> tuple[list[ScoredFold], str] | None:
     """Return the folds with their scores, and how these were made; ``None`` if a training was interrupted."""
     scored = []
@@ -277,7 +258,7 @@ def _scored_folds(
         folder = output / f"fold-{number:02}"
         path = folder / FOLD_FILE
         if not path.is_file():
-            logger.info(f"fold {number} of {len(dealt.folds)}{by_loss}: {len(teaching)} pairs train, {len(held)} test")
+            logger.info(f"fold {number} of {len(dealt.folds)}: {len(teaching)} pairs train, {len(held)} test")
             fold_scores = train(data.take(teaching), data.take(held), folder)
             if fold_scores is None:
                 return None

@@ -57,7 +57,7 @@ def _cross_fitted(job: Job[Any, Any], selecting: PairData) -> UnbiasedScores | N
     groups = [np.flatnonzero(numbers == number) for number in np.unique(numbers)]
     folds = [ScoredFold(rows, labels[rows], shares, matrix[:, rows]) for rows in groups]
     protocol = f"each pair scored at the step that others chose, which share no {apart} with it"
-    return UnbiasedScores(choose_scores({"": folds}), protocol)
+    return UnbiasedScores(choose_scores(folds), protocol)
 
 
 def results_by_fold(job: Job[Any, Any], model: Model, unbiased: Mapping[str, UnbiasedScores]) -> list[Result]:
