@@ -72,11 +72,14 @@ def test_a_dry_run_says_steps_and_an_estimate_and_leaves_nothing(capsys, toy_pai
 
 def test_folds_count_as_so_many_runs(toy_pairs, tiny_trunk, tmp_path):
     settings = {"model": str(tiny_trunk), "epochs": 1, "precision": "float32"}
-    planned = plan(toy_pairs / "train.tsv", folds="auto", settings=settings)
+    planned = plan(toy_pairs / "train.tsv", folds="auto", settings={**settings, "loss": "cosent"})
     steps = "steps: 10 of 16 examples each, of 160; 5 evaluations of each fold; 5 folds, then a run on all"
     assert steps in planned.dry_run(tmp_path / "run")
-    selection = "selection: the folds choose cosent or mse, and how much of the training is kept"
+    selection = "selection: the folds choose how much of the training is kept"
     assert f"{selection}; 5 folds, which share no sentence" in planned.lines()
+    planned = plan(toy_pairs / "train.tsv", folds="auto", settings=settings)
+    assert steps.replace("5 evaluations", "1 evaluation") in planned.dry_run(tmp_path / "run")
+    assert "selection: none, the last state is kept; 5 folds, which share no sentence" in planned.lines()
 
 
 def test_teachers_are_asked_about_a_part(tiny_trunk, sentences, tmp_path, monkeypatch):

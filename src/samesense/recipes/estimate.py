@@ -133,9 +133,10 @@ class Estimate:
         trainings = ""
         if self.dealt is not None:
             trainings = f"; {len(self.dealt.folds)} folds, then a run on all"
+        evaluations = "1 evaluation" if self.evaluations == 1 else f"{self.evaluations} evaluations"
         return [
             f"steps: {self.steps:,} of {min(self.batch_size * world_size(), self.examples):,} examples each, of "
-            f"{self.examples:,}; {self.evaluations} evaluations {evaluated}{trainings}",
+            f"{self.examples:,}; {evaluations} {evaluated}{trainings}",
             f"estimate of the {time_summary(self.seconds)}; by {TIMED_STEPS} steps of {self.step_seconds:.2g} s on "
             "this machine",
         ]
