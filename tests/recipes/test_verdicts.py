@@ -76,6 +76,8 @@ def test_few_scored_pairs_are_trained_on_by_mse_to_the_end_unless_the_loss_is_na
         "of one": plan(scored, folds="auto", settings={"temperature": 0.1}),
         "rate": plan(scored, folds="auto", settings={"learning_rate": 3e-5}),
         "many": plan(some_rows(1000, [0, 1, 2, 3]), folds="auto"),
+        "many, folds": plan(some_rows(1000, [0, 1, 2, 3]), folds="5", dev=None),
+        "no scale": plan(some_rows(100, [0, 150, 300, 500]), folds="auto"),
     }
     losses = {name: made.settings.loss for name, made in plans.items()}
     assert losses == dict.fromkeys(plans, "cosent") | {"scored": "mse", "rate": "mse"}
@@ -83,6 +85,7 @@ def test_few_scored_pairs_are_trained_on_by_mse_to_the_end_unless_the_loss_is_na
     assert rates == dict.fromkeys(plans, 1e-4) | {"scored": 5e-5, "rate": 3e-5}
     folds = {name: made.cross_validation for name, made in plans.items()}
     assert folds["many"] is None
+    assert folds["no scale"].selects
     assert (folds["scored"].selects, folds["scored"].narrow_start_rate) == (False, 1e-4)
     assert (folds["binary"].selects, folds["binary"].narrow_start_rate) == (True, None)
     assert folds["rate"].narrow_start_rate is None

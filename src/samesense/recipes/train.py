@@ -308,7 +308,7 @@ def plan(
     guards = [_pairs(guard_source, reading) for guard_source in guard_sources]
     alone = test is None and isinstance(dev, str) and dev == "auto"
     cross_validation = _folds_of(folds, examples, fitting.method, bound, alone=alone, dev=dev, test=test)
-    few_scored = cross_validation is not None and config == "auto" and _has_scored_pairs(examples, bound, options)
+    few_scored = cross_validation is not None and config == "auto" and _has_few_scores(examples, bound, options)
     if few_scored:
         bound = _by_mse(bound)
     held_out = False
@@ -352,13 +352,19 @@ OF_THE_LOSS = ("loss", "temperature", "margin", "similarity", "batches", "angle_
 """Settings by which a user chooses a loss."""
 
 
-def _has_scored_pairs(train: Examples, settings: EncoderSettings, options: Mapping[str, Any]) -> bool:
-    """Return whether examples are scored pairs for a bi-encoder whose loss the user leaves open."""
+def _has_few_scores(train: Examples, settings: EncoderSettings, options: Mapping[str, Any]) -> bool:
+    """Return whether examples are few scored pairs of a known scale, for a bi-encoder whose loss is left open."""
     if any(name in options for name in OF_THE_LOSS):
         return False
     if not isinstance(settings, CosentSettings) or settings.encoder != "bi":
         return False
-    return isinstance(train, PairData) and train.kind == "scored"
+    if not isinstance(train, PairData) or train.kind != "scored" or not _are_few_pairs(train):
+        return False
+    if not train.has_known_scale and is_main():
+        logger.info(
+            "loss cosent: mse learns more from few scored pairs, and needs the scale of the labels; give `label_range`"
+        )
+    return train.has_known_scale
 
 
 def _by_mse(settings: EncoderSettings) -> EncoderSettings:

@@ -88,13 +88,18 @@ class PairData(ShownRows):
 
         DataError, with ``fix`` as its advice, if the scale is unknown or does not hold every label.
         """
-        low, high = self.scale or (0.0, 0.0)
-        if low == high or not low <= min(self.labels) <= max(self.labels) <= high:
+        if self.scale is None or not self.has_known_scale:
             raise DataError(
                 f"{self.source}: the scale of the labels must be known; they run from {number_text(min(self.labels))} "
                 f"to {number_text(max(self.labels))}, and the scale is {self.scale or 'unknown'}. {fix}."
             )
-        return low, high
+        return self.scale
+
+    @property
+    def has_known_scale(self) -> bool:
+        """Whether the lowest and highest value of the scale are known, and it holds every label."""
+        low, high = self.scale or (0.0, 0.0)
+        return low < high and low <= min(self.labels) and max(self.labels) <= high
 
     @cached_property
     def sha256(self) -> str:
