@@ -158,7 +158,8 @@ def train_ours(
     verdict = record.get("verdict") or {}
     facts |= {"method": record["method"], "verdict": verdict.get("verdict", "none"), "kept": bool(verdict.get("kept"))}
     facts |= {name: record["settings"].get(name) for name in ("loss", "learning_rate", "epochs", "batch_size")}
-    facts |= {name: record[name] for name in ("weight_share",) if name in record}
+    if "weight_share" in record:
+        facts["weight_share"] = record["weight_share"]
     facts["steps"] = record["outcome"]["steps"]
     return facts, str(output)
 

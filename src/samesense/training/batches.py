@@ -28,6 +28,11 @@ _BUCKET = 16384
 """Most examples among which neighbours are looked for exactly."""
 
 
+def _label_columns(dataset: Any, valid_label_columns: list[str] | None) -> list[str]:
+    """Return the columns of a data set that hold labels."""
+    return [name for name in valid_label_columns or ["label"] if name in dataset.column_names]
+
+
 class LabelAwareBatches(DefaultBatchSampler):  # type: ignore[misc]
     """Batches with at least two different labels each, so that every batch has something to compare.
 
@@ -59,7 +64,7 @@ class LabelAwareBatches(DefaultBatchSampler):  # type: ignore[misc]
         seed: int = 0,
     ) -> None:
         super().__init__(dataset, batch_size, drop_last, valid_label_columns, generator, seed)
-        label_columns = [name for name in valid_label_columns or ["label"] if name in dataset.column_names]
+        label_columns = _label_columns(dataset, valid_label_columns)
         if not label_columns:
             raise DataError(
                 f"Label-aware batches need a label column; the data have {', '.join(dataset.column_names)}. "
@@ -100,7 +105,30 @@ class LabelAwareBatches(DefaultBatchSampler):  # type: ignore[misc]
         return random.permutation(np.concatenate([shuffled[different], remaining]))
 
 
-class GroupedBatches(DefaultBatchSampler):  # type: ignore[misc]
+class _OrderedBatches(DefaultBatchSampler):  # type: ignore[misc]
+    """Base of batches that are consecutive parts of an order of all examples, drawn again in each epoch."""
+
+    def __init__(self, dataset: Any, *arguments: Any, **options: Any) -> None:
+        super().__init__(dataset, *arguments, **options)
+        self.rows = len(dataset)
+
+    def __len__(self) -> int:
+        size: int = self.batch_size
+        if self.drop_last:
+            return self.rows // size
+        return math.ceil(self.rows / size)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        examples = self._order(np.random.default_rng((self.seed, self.epoch)))
+        for number in range(len(self)):
+            yield examples[number * self.batch_size : (number + 1) * self.batch_size].tolist()
+
+    def _order(self, random: np.random.Generator) -> npt.NDArray[np.intp]:
+        """Return the examples of an epoch ``(rows,)``."""
+        raise NotImplementedError
+
+
+class GroupedBatches(_OrderedBatches):
     """Batches of whole groups, for a loss that only compares examples of one group.
 
     Random batches of many groups would hold hardly two examples of one. Here groups come in random order, and only
@@ -124,7 +152,7 @@ class GroupedBatches(DefaultBatchSampler):  # type: ignore[misc]
         seed: int = 0,
     ) -> None:
         super().__init__(dataset, batch_size, drop_last, valid_label_columns, generator, seed)
-        label_columns = [name for name in valid_label_columns or ["label"] if name in dataset.column_names]
+        label_columns = _label_columns(dataset, valid_label_columns)
         rows = np.asarray(dataset[label_columns[0]][:], dtype=np.float64) if label_columns else np.empty(0)
         if rows.ndim != 2 or rows.shape[1] != 2:
             raise DataError(
@@ -133,20 +161,11 @@ class GroupedBatches(DefaultBatchSampler):  # type: ignore[misc]
             )
         self.groups = rows[:, 1].astype(np.intp)
 
-    def __len__(self) -> int:
-        size: int = self.batch_size
-        if self.drop_last:
-            return len(self.groups) // size
-        return math.ceil(len(self.groups) / size)
-
-    def __iter__(self) -> Iterator[list[int]]:
-        random = np.random.default_rng((self.seed, self.epoch))
-        examples = deal_groups(self.groups, self.batch_size, random)
-        for number in range(len(self)):
-            yield examples[number * self.batch_size : (number + 1) * self.batch_size].tolist()
+    def _order(self, random: np.random.Generator) -> npt.NDArray[np.intp]:
+        return deal_groups(self.groups, self.batch_size, random)
 
 
-class NeighbourBatches(DefaultBatchSampler):  # type: ignore[misc]
+class NeighbourBatches(_OrderedBatches):
     """Batches of groups of :data:`NEIGHBOURS` examples that lie close together by given vectors.
 
     Sentences of a random batch are all about equally far from each other, so that there is little to rank. Here each
@@ -179,22 +198,13 @@ class NeighbourBatches(DefaultBatchSampler):  # type: ignore[misc]
             raise ValueError(f"{len(vectors)} vectors for {len(dataset)} examples")
         self.vectors = vectors
 
-    def __len__(self) -> int:
-        size: int = self.batch_size
-        if self.drop_last:
-            return len(self.vectors) // size
-        return math.ceil(len(self.vectors) / size)
-
-    def __iter__(self) -> Iterator[list[int]]:
-        random = np.random.default_rng((self.seed, self.epoch))
+    def _order(self, random: np.random.Generator) -> npt.NDArray[np.intp]:
         groups = [
             group for bucket in self._buckets(np.arange(len(self.vectors)), random) for group in self._groups(bucket)
         ]
         # Groups that are not full come last, so that none of the others is cut by the end of a batch.
         order = sorted(random.permutation(len(groups)), key=lambda index: len(groups[index]) < NEIGHBOURS)
-        examples = np.concatenate([groups[index] for index in order])
-        for number in range(len(self)):
-            yield examples[number * self.batch_size : (number + 1) * self.batch_size].tolist()
+        return np.concatenate([groups[index] for index in order])
 
     def _buckets(self, examples: npt.NDArray[np.intp], random: np.random.Generator) -> Iterator[npt.NDArray[np.intp]]:
         """Yield parts of the space in which neighbours are looked for, their examples in random order."""
