@@ -168,7 +168,7 @@ def test_every_variant_of_rankcse_has_settings():
         for name, method, settings in variants(path):
             if path.stem in ("tuned", "own-teachers"):  # from a start that has dropout
                 assert (settings.batch_size, settings.standardize) == (64, "mean"), name
-            elif path.stem == "neighbours":
+            elif path.stem in ("neighbours", "two-teachers"):
                 assert (settings.batch_size, settings.max_steps, settings.standardize) == (64, 64, "whiten"), name
             elif path.stem.startswith("documents"):
                 assert (settings.batch_size, settings.max_steps, settings.early_stopping_patience) == (64, 1000, 3), (

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from samesense.encoder.forward.dropout import use_cheap_dropout
-from samesense.encoder.forward.grad_cache import _replay, _used_parameters, embed_with_cached_gradients, forward
+from samesense.encoder.forward.grad_cache import _replay, embed_with_cached_gradients, forward, used_parameters
 from samesense.errors import ModelError
 from samesense.losses.cosent import CoSENT
 
@@ -146,7 +146,7 @@ def test_parameters_that_share_a_gradient_are_not_added_up_twice():
 
 def test_a_part_may_not_use_what_the_part_of_ddp_did_not(tiny, sentences):
     """Its gradient would be lost: DDP takes a parameter that its own forward did not use for done."""
-    used = _used_parameters(forward(tiny, tiny.preprocess(sentences[:2])))
+    used = used_parameters(forward(tiny, tiny.preprocess(sentences[:2])))
     assert {id(p) for p in used} == {id(p) for name, p in tiny.named_parameters() if "pooler" not in name}
     replayed_part = _replay(tiny, [tiny.preprocess(sentences[:2])], used)
     replayed_part.sum().backward()

@@ -47,6 +47,7 @@ from samesense.training.callbacks import (
     load_loss_weights,
     loss_weights,
 )
+from samesense.training.freezing import frozen_layers
 from samesense.training.lora import (
     WEIGHTS,
     add_adapters,
@@ -156,7 +157,11 @@ def fit(  # noqa: PLR0913 - the arguments of a run
     """
     _check_before_training(model, settings, has_dev=dev_score is not None)
     _prepare_losses(loss, dataset, settings, model, batches)
-    with packing(model), sparse_embeddings(loss, allowed="optim" not in settings.trainer) as sparse:
+    with (
+        packing(model),
+        frozen_layers(model, settings.freeze_layers),
+        sparse_embeddings(loss, allowed="optim" not in settings.trainer) as sparse,
+    ):
         precision = pick_precision(model, dataset, settings, max_length).precision
         settings = settings.model_copy(update={"precision": precision})
         set_seed(settings.seed)  # after the timing of precisions, which draws random numbers

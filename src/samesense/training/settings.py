@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from samesense.errors import ConfigError
 from samesense.execution.ranks import world_size
@@ -119,6 +119,12 @@ class TrainingSettings(TrainerSettings):
     keep_lora: bool = Field(
         False, description="save the adapters by themselves with the name of the start, not merged into its weights"
     )
+    freeze_layers: int | None = Field(
+        None,
+        ge=1,
+        description="keep the word embeddings and this number of first layers as they are; their output is computed "
+        "once a text [off]",
+    )
     matryoshka: tuple[int, ...] = Field(
         (), description="widths below the model's own at which its vectors shall be good too, as in: 256,128,64"
     )
@@ -131,3 +137,12 @@ class TrainingSettings(TrainerSettings):
         if min(value, default=1) < 1:
             raise ConfigError(f"`matryoshka` takes widths from 1 on; received {min(value)}.")
         return tuple(sorted(set(value), reverse=True))
+
+    @model_validator(mode="after")
+    def _freeze_once(self) -> Self:
+        """Refuse adapters beside frozen layers, as adapters freeze all layers."""
+        if self.lora is not None and self.freeze_layers is not None:
+            raise ConfigError(
+                "`lora` freezes all layers and trains adapters beside them. Leave out `lora` or `freeze_layers`."
+            )
+        return self

@@ -12,7 +12,6 @@ import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding, WeightedLayerPooling
 from tokenizers import Tokenizer
-from torch import nn
 
 from samesense.encoder.assembly.build import build, set_pooling
 from samesense.encoder.assembly.card_data import offline_card_data
@@ -21,6 +20,7 @@ from samesense.encoder.assembly.vocabulary import fast_tokenizer
 from samesense.encoder.cosine import unit
 from samesense.encoder.forward.grad_cache import forward
 from samesense.encoder.forward.routes import refuse_routes
+from samesense.encoder.layers import layer_stack
 from samesense.errors import ConfigError, ModelError
 from samesense.types import Embeddings, First, PoolingName
 
@@ -133,7 +133,7 @@ def _keep_layers(model: SentenceTransformer, layers: int, positions: Sequence[in
         )
     if not 1 <= layers <= depth:
         raise ConfigError(f"layers must lie between 1 and {depth}, the depth of this model; received {layers}.")
-    stack = _layer_stack(trunk, depth)
+    stack = layer_stack(trunk, depth)
     module: Any
     # from the last to the first, so that the remaining positions stay valid
     for position in sorted(set(range(depth)) - set(positions), reverse=True):
@@ -150,22 +150,6 @@ def _keep_layers(model: SentenceTransformer, layers: int, positions: Sequence[in
         set_pooling(model, *pooling)
         freeze_layer_weights(model)
     return model
-
-
-def _layer_stack(trunk: nn.Module, depth: int) -> nn.ModuleList:
-    """Return the outermost ``ModuleList`` of ``depth`` modules; ModelError unless there is exactly one."""
-    candidates = [
-        (name.count("."), module)
-        for name, module in trunk.named_modules()
-        if isinstance(module, nn.ModuleList) and len(module) == depth
-    ]
-    nearest = [module for level, module in candidates if level == min(level for level, _ in candidates)]
-    if len(nearest) != 1:
-        raise ModelError(
-            f"{type(trunk).__name__} has {len(nearest) or 'no'} lists of its {depth} layers, and one is needed to cut "
-            "them. Cut the model with its own tools, and give the folder."
-        )
-    return nearest[0]
 
 
 COMMON = 1e-3

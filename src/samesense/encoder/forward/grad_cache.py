@@ -50,7 +50,7 @@ def embed_with_cached_gradients(model: nn.Module, batches: Sequence[Features]) -
         first = forward(model, batches[0])  # through DDP's own forward
         if len(batches) == 1:
             return first
-        return torch.cat([first, _replay(model.module, batches[1:], _used_parameters(first))])
+        return torch.cat([first, _replay(model.module, batches[1:], used_parameters(first))])
     return _replay(model, batches, None)
 
 
@@ -67,7 +67,7 @@ def _replay(model: nn.Module, batches: Sequence[Features], used: set[Tensor] | N
     return embeddings
 
 
-def _used_parameters(output: Tensor) -> set[Tensor]:
+def used_parameters(output: Tensor) -> set[Tensor]:
     """Return the parameters on which ``output`` depends."""
     parameters = set()
     visited = set()
