@@ -126,24 +126,15 @@ def run(
             out_of_fold = train_folds(job, prepare, build, choice)
             laps.count("cross-validation")
             if out_of_fold is None:
-                stopped = TrainOutput(steps=0, seconds=0.0, precision=choice.precision, interrupted=True)
-                run_folder.end(output, record, stopped, {})
-                return TrainingRun(output, stopped, Results(), laps.seconds)
+                return _interrupted_in_folds(output, record, choice, laps)
             inputs = stopped_early(job, inputs, out_of_fold)
             record |= {run_folder.CHOSEN_SHARE: out_of_fold.weight_share}
         trained = run_folder.finished_training(output, before)
         if trained is None:
-            trained, record = _trained(
-                job,
-                model,
-                inputs,
-                choice,
-                sets,
-                record,
-                laps,
-                _reason_for_no_training(job, sets, start, record),
-                resume=resume,
-            )
+            if reason := _reason_for_no_training(job, sets, start, record):
+                trained, record = _untrained(job, model, inputs, choice, record, reason)
+            else:
+                trained, record = _trained(job, model, inputs, choice, sets, record, laps, resume=resume)
         # Processes other than the first have no part in what follows.
         if trained.interrupted or not is_main():
             if is_main():
@@ -151,6 +142,13 @@ def run(
             return TrainingRun(output, trained, Results(), laps.seconds)
         again = _Again(partial(_on_part, job, sets, prepare, build), partial(_refitted, job, prepare, build, trained))
         return _ended(job, inputs, sets, _Start(start, texts, out_of_fold), trained, record, again, laps)
+
+
+def _interrupted_in_folds(output: Path, record: dict[str, Any], choice: PrecisionChoice, laps: Laps) -> TrainingRun:
+    """End a run that was interrupted before its own training."""
+    stopped = TrainOutput(steps=0, seconds=0.0, precision=choice.precision, interrupted=True)
+    run_folder.end(output, record, stopped, {})
+    return TrainingRun(output, stopped, Results(), laps.seconds)
 
 
 def _with_rate_of_start(
@@ -328,16 +326,10 @@ def _trained(
     sets: Sets,
     record: dict[str, Any],
     laps: Laps,
-    reason_for_none: str,
     *,
     resume: bool,
 ) -> tuple[TrainOutput, dict[str, Any]]:
-    """Train, or go on with it, and put the model into its folder; returns what the manifest says of it too.
-
-    With a reason for no training, the folder gets the start.
-    """
-    if reason_for_none:
-        return _untrained(job, model, inputs, choice, record, reason_for_none)
+    """Train, or go on with it, and put the model into its folder; returns what the manifest says of it too."""
     adapter = adapter_of(job.settings)
     if inputs.before_training is not None:
         inputs.before_training()
