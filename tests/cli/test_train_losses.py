@@ -99,6 +99,14 @@ def test_groups_are_compared_and_fill_batches(run, graded, tiny_trunk, tmp_path,
     assert manifest["settings"]["groups"] == ("first" if loss == "cosent" else None)
 
 
+@pytest.mark.parametrize(("encoder", "mentioned"), [("cross", True), ("bi", False)])
+def test_training_a_reranker_on_graded_lists_mentions_groups(run, graded, tiny_trunk, tmp_path, encoder, mentioned):
+    flags = ["--encoder", encoder, "--dev", "none", "--max-steps", 2, "--model", tiny_trunk]
+    code, _, err = run(graded, "-o", tmp_path / "run", *flags)
+    assert code == 0, err
+    assert ("groups: 80 of 81 pairs have one with the same first text" in err) == mentioned
+
+
 def test_pairs_without_groups_are_refused(run, tmp_path):
     path = tmp_path / "pairs.tsv"
     rows = [f"{number % 2}\tthe dog {number}\ta cat {number}" for number in range(80)]

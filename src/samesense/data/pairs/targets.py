@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from samesense.data.mapped import numbers
 from samesense.data.pairs.bins import classify_scores
@@ -95,12 +96,7 @@ def grouped_by_first_text(data: PairData, targets: Targets, *, fix: str) -> Targ
     """
     groups = group_equal(text_keys(data.sentences1))
     sizes = np.bincount(groups)
-    labels = np.asarray(data.labels, np.float64)
-    lowest = np.full(len(sizes), np.inf)
-    highest = np.full(len(sizes), -np.inf)
-    np.minimum.at(lowest, groups, labels)
-    np.maximum.at(highest, groups, labels)
-    mixed = lowest < highest  # groups with two labels
+    mixed = _have_two_labels(data, groups)
     compared = int(sizes[mixed].sum())
     if compared < FEWEST_COMPARED * len(data):
         raise DataError(
@@ -118,6 +114,23 @@ def grouped_by_first_text(data: PairData, targets: Targets, *, fix: str) -> Targ
         f"{int(mixed.sum()):,} of them with two labels"
     )
     return replace(targets, summary=summary, groups=groups)
+
+
+def compared_pairs(data: PairData) -> int:
+    """Return the number of pairs that have a pair with the same first text and another label."""
+    groups = group_equal(text_keys(data.sentences1))
+    return int(np.bincount(groups)[_have_two_labels(data, groups)].sum())
+
+
+def _have_two_labels(data: PairData, groups: Groups) -> npt.NDArray[np.bool_]:
+    """Return whether the pairs of each group have two labels, ``(groups,)``."""
+    labels = np.asarray(data.labels, np.float64)
+    count = int(groups.max()) + 1
+    lowest = np.full(count, np.inf)
+    highest = np.full(count, -np.inf)
+    np.minimum.at(lowest, groups, labels)
+    np.maximum.at(highest, groups, labels)
+    return lowest < highest
 
 
 def labels_from_0_to_1(data: PairData) -> Targets:

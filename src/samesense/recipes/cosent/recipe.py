@@ -18,7 +18,7 @@ from __future__ import annotations
 from sentence_transformers import CrossEncoder, SentenceTransformer
 
 from samesense.data import PairData
-from samesense.data.pairs.targets import Targets
+from samesense.data.pairs.targets import Targets, compared_pairs
 from samesense.execution.ranks import world_size
 from samesense.recipes.cosent.settings import CosentSettings
 from samesense.recipes.job import Job, TrainingInputs
@@ -28,6 +28,9 @@ from samesense.training.batches import share_without_comparison
 WORTH_SAYING = 0.01
 """Share of batches without a comparison from which on it is reported."""
 
+LISTS = 0.5
+"""Share of the pairs with a first text of two labels from which on they may be candidates of queries."""
+
 
 def prepare(model: SentenceTransformer | CrossEncoder, job: Job[PairData, CosentSettings]) -> TrainingInputs:
     """Return what a bi-encoder or a cross-encoder is trained on."""
@@ -36,23 +39,40 @@ def prepare(model: SentenceTransformer | CrossEncoder, job: Job[PairData, Cosent
     return TrainingInputs(
         dataset=as_dataset(formed.trainer_columns()),
         loss=lambda: settings.spec.build(model, settings, formed),
-        summary=_summary(formed, settings),
+        summary=_summary(job.data, formed, settings),
         batches=settings.batches if formed.groups is None else "grouped",
     )
 
 
-def _summary(formed: Targets, settings: CosentSettings) -> list[str]:
-    """Return what there is to say about labels, and about batches that cannot be compared."""
+def _summary(data: PairData, formed: Targets, settings: CosentSettings) -> list[str]:
+    """Return what there is to say about labels, and about what the batches compare."""
     if formed.groups is not None:
         return [formed.summary, "batches: of whole groups"]
     if settings.loss != "cosent" and settings.batches != "label-aware":
         return [formed.summary]
+    return [formed.summary, *_remark_on_labels(formed, settings), *_remark_on_lists(data, settings)]
+
+
+def _remark_on_labels(formed: Targets, settings: CosentSettings) -> list[str]:
+    """Return what there is to say about batches of one label."""
     # The loss compares the rows of all processes with each other.
     lacking = share_without_comparison(formed.columns["label"], settings.batch_size * world_size())
     if settings.batches == "label-aware":
-        return [formed.summary, f"batches: each with two labels; of random ones {lacking:.1%} would have one only"]
-    if lacking >= WORTH_SAYING:
-        most = "warning: " if lacking >= 0.5 else ""
-        message = f"{most}batches: {lacking:.1%} have one label only and teach nothing; batches label-aware has none"
-        return [formed.summary, message]
-    return [formed.summary]
+        return [f"batches: each with two labels; of random ones {lacking:.1%} would have one only"]
+    if lacking < WORTH_SAYING:
+        return []
+    most = "warning: " if lacking >= 0.5 else ""
+    return [f"{most}batches: {lacking:.1%} have one label only and teach nothing; batches label-aware has none"]
+
+
+def _remark_on_lists(data: PairData, settings: CosentSettings) -> list[str]:
+    """Return for a re-ranker whether the pairs look like graded candidates of queries, which `groups` is for."""
+    if settings.loss != "cosent" or settings.encoder != "cross":
+        return []
+    compared = compared_pairs(data)
+    if compared < LISTS * len(data):
+        return []
+    return [
+        f"groups: {compared} of {len(data)} pairs have one with the same first text and another label; if these are "
+        "candidates of a query, groups first compares them with each other only"
+    ]
