@@ -2,9 +2,11 @@
 
 import pytest
 import torch
+import transformers
 from sentence_transformers import CrossEncoder, SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Dense
 from torch import nn
+from transformers import AutoTokenizer
 
 import samesense
 from samesense.encoder.assembly.build import build
@@ -119,6 +121,46 @@ def test_vectors_and_gradients_are_those_of_the_whole_model(tiny, sentences, pac
         assert len(other) == len(results[0]) > 1
         for value, expected in zip(other, results[0], strict=True):
             torch.testing.assert_close(value, expected, atol=tolerance * float(expected.abs().max()), rtol=0)
+
+
+SIZES = {
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 4,
+    "max_position_embeddings": 64,
+}
+
+
+@pytest.mark.parametrize("kind", ["MPNet", "ModernBert", "Llama", "DistilBert"])
+def test_layers_of_other_architectures_are_frozen_too(kind, tiny_trunk, sentences, tmp_path):
+    sizes = dict(SIZES)
+    if kind == "DistilBert":
+        sizes = {"dim": 32, "hidden_dim": 48, "n_layers": 4, "n_heads": 4, "max_position_embeddings": 64}
+    tokenizer = AutoTokenizer.from_pretrained(tiny_trunk)
+    special = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "cls_token_id": 1, "sep_token_id": 2}
+    config = getattr(transformers, f"{kind}Config")(vocab_size=len(tokenizer), **sizes, **special)
+    torch.manual_seed(0)
+    getattr(transformers, f"{kind}Model")(config).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    model = without_any_dropout(build(str(tmp_path), pooling="mean", device="cpu"))
+    columns = [tokenize_texts(model, sentences)]
+    results = []
+
+    def gradients():
+        model.zero_grad()
+        vectors = embed_columns(model, columns)[0]
+        vectors[:, 0].sum().backward()
+        return vectors.detach(), {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
+
+    expected, of_all = gradients()
+    with packing(model), frozen_layers(model, 2):
+        results += [gradients(), gradients()]
+    for vectors, of_some in results:
+        torch.testing.assert_close(vectors, expected, atol=1e-4, rtol=1e-3)
+        assert of_some and len(of_some) < len(of_all)
+        for name, gradient in of_some.items():
+            torch.testing.assert_close(gradient, of_all[name], atol=1e-4, rtol=1e-3)
 
 
 def test_later_epochs_and_evaluations_read_what_is_kept(start, frozen_runs):

@@ -112,7 +112,7 @@ class _FrozenPart:
         self._base.forward = partial(self._forward, self._base.forward)
         for layer in self._layers:
             layer.forward = partial(self._layer_output, layer, layer.forward)
-        hook = self._next_layer.register_forward_pre_hook(self._end_forward)
+        hook = self._next_layer.register_forward_pre_hook(self._end_forward, with_kwargs=True)
         try:
             yield
         finally:
@@ -139,23 +139,23 @@ class _FrozenPart:
             self._running = False
         raise ModelError("The transformer does not run its layers one after the other, so none can be frozen.")
 
-    def _end_forward(self, layer: nn.Module, inputs: tuple[Any, ...]) -> None:
+    def _end_forward(self, layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if self._running:
-            raise _LayersDone(inputs[0])
+            raise _LayersDone(args[0] if args else kwargs["hidden_states"])
 
     def _layer_output(
-        self, layer: nn.Module, forward: Callable[..., Any], states: Tensor, *args: Any, **kwargs: Any
+        self, layer: nn.Module, forward: Callable[..., Any], hidden_states: Tensor, *args: Any, **kwargs: Any
     ) -> Any:
         """Return the output of a frozen layer: computed, passed on, or the states behind all of them."""
         if self._running:
-            output = forward(states, *args, **kwargs)
+            output = forward(hidden_states, *args, **kwargs)
             self._returns_tuples = isinstance(output, tuple)
             return output
         if layer is self._layers[-1]:
-            states = cast("Tensor", self._states)
+            hidden_states = cast("Tensor", self._states)
         if self._returns_tuples:
-            return (states,)
-        return states
+            return (hidden_states,)
+        return hidden_states
 
     def _forward(self, forward: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Run the transformer; what it returns is that of its own forward."""
