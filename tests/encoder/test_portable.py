@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 from copy import deepcopy
 
 import numpy as np
@@ -152,6 +153,18 @@ def test_the_class_of_the_tokenizer_is_one_of_transformers_4(tiny_trunk, tmp_pat
         assert again(*pair) == model.tokenizer(*pair)
         assert again.special_tokens_map == model.tokenizer.special_tokens_map
         assert again.extra_special_tokens == ["<topic>"]
+
+
+def test_a_length_to_which_a_tokenizer_once_cut_is_not_saved(tiny_trunk, tmp_path):
+    """all-MiniLM-L6-v2 reads 256 tokens, and its tokenizer.json cuts to 128: fastembed obeyed the shorter length."""
+    cutting = shutil.copytree(tiny_trunk, tmp_path / "cutting")
+    content = read(cutting / "tokenizer.json")
+    content["truncation"] = {"max_length": 4, "strategy": "LongestFirst", "stride": 0, "direction": "Right"}
+    (cutting / "tokenizer.json").write_text(json.dumps(content))
+    model = build(str(cutting), max_seq_length=16, device="cpu")
+    settings = read(save(model, tmp_path / "model") / "tokenizer_config.json")
+    assert settings["model_max_length"] == 16
+    assert "max_length" not in settings
 
 
 SMALL = {

@@ -56,6 +56,10 @@ _ROOT_MODULES = (Transformer, Router, modules_of_encoders.CLIPModel)
 _LOCAL_KEYS = ("is_local", "local_files_only")
 """Keys of ``tokenizer_config.json`` by which transformers 5 notes where the tokenizer was loaded from."""
 
+_CALL_KEYS = ("max_length", "padding", "truncation", "truncation_strategy", "stride", "pad_to_multiple_of")
+"""Keys of ``tokenizer_config.json`` by which transformers notes how ``tokenizer.json`` once cut and padded. A model reads
+``model_max_length`` tokens, but fastembed the smaller of that and ``max_length``."""
+
 _OLDER_ROTATION_KEYS = {
     "gpt_neox": {"rope_theta": "rotary_emb_base", "partial_rotary_factor": "rotary_pct"},
     "gpt_neox_japanese": {"rope_theta": "rotary_emb_base", "partial_rotary_factor": "rotary_pct"},
@@ -175,7 +179,8 @@ def _write_tokenizer(tokenizer: Any, folder: Path) -> None:
     plain = isinstance(tokenizer, PreTrainedTokenizerFast) and type(tokenizer).__module__.startswith("transformers.")
     if not plain or not path.is_file() or not (folder / "tokenizer.json").is_file():
         return
-    content = {key: value for key, value in _read_json(path).items() if key not in _LOCAL_KEYS}
+    dropped = {*_LOCAL_KEYS, *_CALL_KEYS}
+    content = {key: value for key, value in _read_json(path).items() if key not in dropped}
     content |= {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_input_names": list(tokenizer.model_input_names),
