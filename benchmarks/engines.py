@@ -98,7 +98,14 @@ def sentence_transformers(backend: str, **options: Any) -> Callable[[Context], E
     def open_engine(context: Context) -> Engine:
         from sentence_transformers import SentenceTransformer
 
-        model = SentenceTransformer(str(context.folder), backend=backend, device="cpu", model_kwargs=dict(options))
+        arguments = dict(options)
+        if backend == "onnx":
+            import onnxruntime
+
+            # Left to itself, onnxruntime binds a thread to each core, beyond those that the process may use.
+            arguments["session_options"] = onnxruntime.SessionOptions()
+            arguments["session_options"].intra_op_num_threads = context.threads
+        model = SentenceTransformer(str(context.folder), backend=backend, device="cpu", model_kwargs=arguments)
 
         def encode(texts: list[str], size: int) -> np.ndarray:
             return model.encode(texts, batch_size=size, show_progress_bar=False)

@@ -14,6 +14,7 @@ from statistics import mean, stdev
 from textwrap import fill
 
 import growth
+from backends import speed as engine_speed
 from backends import tables as engine_tables
 from without_a_flag import Line, read_record
 from without_a_flag import table as flagless_table
@@ -174,7 +175,7 @@ def newest() -> dict[tuple[str, str], dict]:
 def speed() -> str:
     tables = []
     for (name, model), line in newest().items():
-        if name in ("backends", "encoding") or name.startswith(VERDICT):  # have tables of their own
+        if name == "encoding" or name.startswith(VERDICT):  # have tables of their own
             continue
         unit = next(key for key in line["rows"][0] if key.endswith("_a_second"))
         title = f"{name}{f' of {model}' if model else ''}"
@@ -187,48 +188,6 @@ def speed() -> str:
     return "\n\n".join(tables)
 
 
-DRIFT = "Drift is the change of Spearman x100 on STS-B test."
-
-
-def _size_kind(way: str) -> str:
-    """Return the key of a way's size on disk."""
-    if "torch" in way or "encode" in way:
-        return "torch"
-    return "onnx-int8" if "int8" in way else "onnx"
-
-
-def backends() -> str:
-    """Return tables of speed, size and drift of each backend of each model."""
-    tables = []
-    for (name, model), line in newest().items():
-        if name != "backends":
-            continue
-        quality = line["spearman"]
-        sizes = line["megabytes"]
-        base = quality[line["rows"][0]["way"]]
-        table = [f"| backends of {model} | sentences a second | ratio | lowest to highest | MB | drift |"]
-        table.append("|---|---:|---:|---:|---:|---:|")
-        for row in line["rows"]:
-            way = row["way"]
-            kind = _size_kind(way)
-            cells = [
-                way,
-                f"{row['sentences_a_second']:.0f}",
-                f"{row['ratio']:.2f}",
-                f"{row['low']:.2f} to {row['high']:.2f}",
-            ]
-            table.append(f"| {' | '.join(cells)} | {sizes[kind]:.0f} | {quality[way] - base:+.2f} |")
-        tables.append("\n".join(table))
-    if not tables:
-        return ""
-    note = (
-        "Every backend, beside sentence-transformers' `encode()` and beside plain onnxruntime and fastembed on the "
-        "same graph. The ratio is to `encode()`, in turns: median, lowest and highest. "
-        f"{DRIFT} `benchmarks/backends.py`, before it had OpenVINO and a process for each way"
-    )
-    return "\n\n".join([note, *tables])
-
-
 def engines() -> str:
     """Return tables of texts a second of every way of encoding, one for each processor and model."""
     lines = lines_of("backends")
@@ -236,8 +195,9 @@ def engines() -> str:
         return ""
     note = (
         "Texts a second of every way of encoding, each in a process of its own, at its best batch size, in turns: "
-        "median, lowest and highest. Spearman x100 is on STS-B test. Figures of two processors cannot be compared. "
-        "`benchmarks/backends.py`"
+        "median, lowest and highest. Spearman x100 is on the first fifth of STS-B test. Figures of two processors "
+        "cannot be compared. sentence-transformers' OpenVINO takes bfloat16 by itself where the processor has it. "
+        "model2vec is of another quality, and llama.cpp was not installed. `benchmarks/backends.py --size 0.2`"
     )
     return "\n\n".join([note, engine_tables(lines)])
 
@@ -321,8 +281,7 @@ def load() -> str:
 
 
 SPEED = (
-    "all-MiniLM-L6-v2, in turns with sentence-transformers 6.2 on two cores of an x86-64 server with AVX512-BF16 and "
-    "without AMX; where it says no bfloat16, on one with AVX2 alone. On your machine: `sh scripts/bench`."
+    "all-MiniLM-L6-v2 on two cores of a server with AVX512-BF16; no bfloat16: AVX2 alone. Yours: `sh scripts/bench`."
 )
 
 GROWTH = (
@@ -366,24 +325,59 @@ def claims() -> str:
     return f"{counts}\n\n{markdown(['claim', 'the paper', 'here', ''], rows, numeric=('here',), marked=True)}"
 
 
-OUR_BACKENDS = ("torch", "onnx")
+PEERS = {
+    "sentence-transformers": "sentence-transformers' OpenVINO or ONNX",
+    "onnxruntime": "plain onnxruntime on our graph",
+    "openvino": "plain OpenVINO on our graph",
+    "ctranslate2": "CTranslate2",
+    "fastembed": "fastembed on our graph",
+}
+
+OTHER_QUALITY = ("model2vec", "llama.cpp")
+"""Ways whose vectors are not those of the model."""
+
+
+def encoding_lines() -> list[dict]:
+    """Return the figures of every way to encode short texts together on two threads, of the model's own quality.
+
+    Of several processors, the one that was measured last counts.
+    """
+    lines = [line for line in lines_of("backends") if line["model"] == "minilm-l6" and line["threads"] == 2]
+    return [
+        line
+        for line in lines
+        if (line["length"], line["batch"]) == ("13", "many")
+        and line["processor"] == lines[-1]["processor"]
+        and line["system"] not in OTHER_QUALITY
+    ]
 
 
 def fastest() -> str:
     """Return our speed beside sentence-transformers and beside the fastest peer of each row."""
-    ratios = {row["way"]: row["ratio"] for row in newest()["backends", "minilm-l6"]["rows"]}
+    lines = encoding_lines()
+    speeds = {line["system"]: engine_speed(line) for line in lines}
     table = ["| | times sentence-transformers | times the fastest peer | |", "|---|---:|---:|---|"]
-    for title, is_int8 in (("encoding, float32", False), ("encoding, int8", True)):
-        ways = {way: ratio for way, ratio in ratios.items() if ("int8" in way) == is_int8 and "bfloat16" not in way}
-        ours = max(ratio for way, ratio in ways.items() if way.startswith(OUR_BACKENDS))
-        peers = {way: ratio for way, ratio in ways.items() if not way.startswith(OUR_BACKENDS)}
-        peer = max(peers, key=lambda way: peers[way])
-        table.append(f"| {title} | {ours:.1f} | {ours / peers[peer]:.1f} | {peer} |")
+    for precision in ("float32", "bfloat16", "int8"):
+        ways = [line["system"] for line in lines if precision_of(line) == precision]
+        ours = max(speeds[way] for way in ways if way.startswith("samesense"))
+        peer = max((way for way in ways if not way.startswith("samesense")), key=lambda way: speeds[way])
+        ratios = (ours / speeds["sentence-transformers torch"], ours / speeds[peer])
+        cells = [f"encoding, {precision}", *(f"{ratio:.1f}" for ratio in ratios), PEERS[peer.split()[0]]]
+        table.append(f"| {' | '.join(cells)} |")
     for (name, model), line in newest().items():
         if model == "default" and name.startswith("training, 16"):
             _, best, *_, ours = (row["ratio"] for row in line["rows"])
             table.append(f"| {name} | {ours:.1f} | {ours / best:.1f} | its fastest settings |")
     return "\n".join(table)
+
+
+def precision_of(line: dict) -> str:
+    """Return the precision in which a way of encoding computes."""
+    system = line["system"]
+    # OpenVINO takes bfloat16 by itself on a processor that has it.
+    if system == "sentence-transformers openvino" and "avx512_bf16" in line["processor"]["instructions"]:
+        return "bfloat16"
+    return next((precision for precision in ("bfloat16", "int8") if system.endswith(precision)), "float32")
 
 
 def short() -> str:
@@ -415,7 +409,7 @@ def whole() -> str:
         .replace("](reproduce/", "](../reproduce/")
         .replace("](benchmarks/", "](../benchmarks/"),
         "Models": f"{MODELS}\n\n{judge()}",
-        "Speed": "\n\n".join(block for block in (SPEED, engines(), backends(), training(), load(), speed()) if block),
+        "Speed": "\n\n".join(block for block in (SPEED, engines(), training(), load(), speed()) if block),
         "Growth": f"{GROWTH}\n\n{growth.table(growth.read_lines())}",
     }
     return page(sections)

@@ -282,8 +282,11 @@ EXPORTED = (
 )
 """Kinds that are also exported."""
 
+OPENVINO = ("mean", "cls", "whitened", "prompt", "xlm-roberta")
+"""Those that also get a graph of eight bits for OpenVINO."""
+
 
 def write_exports(saved: Path, home: Path) -> None:
     """Export some of the kinds below ``saved``, with graphs of both sizes, to below ``home``."""
     for name in EXPORTED:
-        export(str(saved / name), home / name, int8=True)
+        export(str(saved / name), home / name, int8=True, openvino_int8=name in OPENVINO)

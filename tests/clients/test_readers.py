@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.clients.folders import EXPORTED, TRUNKS, kinds
+import samesense
+from tests.clients.folders import EXPORTED, OPENVINO, TRUNKS, kinds
 
 pytestmark = pytest.mark.clients
 
@@ -84,6 +85,15 @@ READERS = [
         backend="onnx",
     ),
     Reader(
+        'sentence-transformers 6.2 with `backend="openvino"`, eight bits',
+        "openvino",
+        "sentence_transformers_openvino",
+        OPENVINO,
+        setting='`model_kwargs={"file_name": "openvino_model_qint8_quantized.xml"}`; one text at a time',
+        backend="openvino-int8",
+        tolerance=1e-3,
+    ),
+    Reader(
         "optimum",
         "sentence-transformers-5.3",
         "optimum_onnx",
@@ -129,17 +139,15 @@ def jobs_of(reader, home, exports):
         job = json.loads((home / f"{name}.json").read_text(encoding="utf-8"))
         folder = exports if reader.backend else home
         job |= {"folder": str(folder / name), "backend": reader.backend, "pooling": name}
-        if reader.backend == "onnx-int8":
-            job |= {"rows": int8_rows(folder / name, job["inputs"]), "batch": 1}
+        if reader.backend.endswith("int8"):
+            job |= {"rows": int8_rows(folder / name, reader.backend, job["inputs"]), "batch": 1}
         if not reader.long_texts:
             job |= {"inputs": job["inputs"][:-1], "rows": job["rows"][:-1]}
         yield job
 
 
-def int8_rows(folder, texts):
-    from samesense.inference.onnx.encoder import OnnxEncoder
-
-    return OnnxEncoder(folder, "onnx-int8", deterministic=True).encode(texts).tolist()
+def int8_rows(folder, backend, texts):
+    return samesense.load(folder, backend=backend, deterministic=True).encode(texts).tolist()
 
 
 def run(script, jobs, folder, environments, environment):

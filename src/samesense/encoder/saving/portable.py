@@ -57,8 +57,8 @@ _LOCAL_KEYS = ("is_local", "local_files_only")
 """Keys of ``tokenizer_config.json`` by which transformers 5 notes where the tokenizer was loaded from."""
 
 _CALL_KEYS = ("max_length", "padding", "truncation", "truncation_strategy", "stride", "pad_to_multiple_of")
-"""Keys of ``tokenizer_config.json`` by which transformers notes how ``tokenizer.json`` once cut and padded. A model reads
-``model_max_length`` tokens, but fastembed the smaller of that and ``max_length``."""
+"""Keys of ``tokenizer_config.json`` by which transformers notes how ``tokenizer.json`` once cut and padded. A model
+reads ``model_max_length`` tokens, but fastembed the smaller of that and ``max_length``."""
 
 _OLDER_ROTATION_KEYS = {
     "gpt_neox": {"rope_theta": "rotary_emb_base", "partial_rotary_factor": "rotary_pct"},

@@ -1,0 +1,15 @@
+"""Open exported folders by the OpenVINO backend of sentence-transformers, which pools by itself."""
+
+from reader import main
+
+
+def rows(job):
+    from sentence_transformers import SentenceTransformer
+
+    options = {"file_name": "openvino_model_qint8_quantized.xml"}
+    model = SentenceTransformer(job["folder"], device="cpu", backend="openvino", model_kwargs=options)
+    return model.encode(job["inputs"], batch_size=job["batch"]).tolist()
+
+
+if __name__ == "__main__":
+    main(rows, "sentence-transformers", "optimum-intel", "openvino", "transformers")
