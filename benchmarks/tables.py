@@ -280,9 +280,7 @@ def load() -> str:
     return "\n\n".join([note, "\n".join(table)])
 
 
-SPEED = (
-    "all-MiniLM-L6-v2 on two cores of a server with AVX512-BF16; no bfloat16: AVX2 alone. Yours: `sh scripts/bench`."
-)
+SPEED = "all-MiniLM-L6-v2 on two cores with AVX512-BF16; no bfloat16: with AVX2 alone. Yours: `sh scripts/bench`."
 
 GROWTH = (
     "Seconds of the processor and largest resident memory of commands on 10,000 / 100,000 / 1,000,000 synthetic rows, "
