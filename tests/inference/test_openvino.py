@@ -54,7 +54,7 @@ def test_int8_is_near_and_its_texts_are_on_record(folder, sentences):
     rough = open_graph(folder, "openvino-int8").encode(sentences)
     exact = open_graph(folder, "openvino").encode(sentences)
     assert not np.array_equal(rough, exact)
-    assert (rough * exact).sum(axis=1).min() > 0.9
+    assert (rough * exact).sum(axis=1).min() > 0.999  # the map of a whitened model is not quantized
     assert description.graphs["openvino-int8"].bytes < description.graphs["onnx"].bytes
     assert description.ranges.source == "dev.tsv" and 0 < description.ranges.texts <= RANGE_TEXTS
     assert {"openvino", "openvino-int8"} <= set(description.drift.points)
