@@ -393,6 +393,8 @@ PAGES: dict[str, dict[str, Whole | Several | Transfer | Shares]] = {
         "stsb-sets": whole("stsb-sets", figures, average, convergence),
         "lists": whole("lists", figures, convergence),
         "bq-64": whole("bq-64", figures, convergence),
+        "bq-temperatures": whole("bq-temperatures", figures, convergence),
+        "batch-temperatures": whole("batch-temperatures", figures),
         "tuned-softmax": whole("tuned-softmax", figures),
         "tuned-binary": whole("tuned-binary", figures, convergence),
         "tuned-bq": whole("tuned-bq", figures),
@@ -418,6 +420,7 @@ PAGES: dict[str, dict[str, Whole | Several | Transfer | Shares]] = {
             )
         ),
         "neighbours": whole("neighbours", figures, average, convergence),
+        "two-teachers": whole("two-teachers", figures, average, convergence),
     },
     "supmpn": {
         "table2": whole("losses", figures, average),
@@ -428,6 +431,7 @@ PAGES: dict[str, dict[str, Whole | Several | Transfer | Shares]] = {
         "tuned": whole("tuned", figures, average, convergence),
         "anchors": whole("anchors", figures, average, convergence),
         "last": whole("last", figures, average),
+        "options": whole("options", figures, average),
     },
     "context": {
         "table2": whole("further", figures, only=STS),
