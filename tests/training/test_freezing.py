@@ -220,6 +220,12 @@ def test_one_command_freezes(tiny_trunk, toy_pairs, tmp_path):
     assert changed and not any(is_frozen(name, 1) for name in changed)
 
 
+def test_a_model_with_too_few_layers_is_refused_before_a_folder_is_taken(tiny_trunk, toy_pairs, tmp_path):
+    with pytest.raises(ConfigError, match="at most 2; received 3"):
+        samesense.train(toy_pairs / "train.tsv", model=str(tiny_trunk), output=tmp_path / "run", freeze_layers=3)
+    assert not (tmp_path / "run").exists()
+
+
 def test_what_cannot_be_frozen_is_refused(tiny, tiny_trunk):
     with (
         pytest.raises(ConfigError, match=r"at least one of the 3 layers.*at most 2; received 3"),

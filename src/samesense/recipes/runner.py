@@ -60,6 +60,7 @@ from samesense.results import Results
 from samesense.training import manifest
 from samesense.training.batches import check_fills_step
 from samesense.training.fit import TrainOutput, check_settings, fit, pick_precision
+from samesense.training.freezing import check_freezable
 from samesense.training.step_scores import STEP_SCORES, StepScores, StopAtStep, read_step_scores
 from samesense.types import Precision, Result
 
@@ -283,7 +284,11 @@ def checked(job: Job[Any, Any], build: Callable[[Job[Any, Any]], Any] | None) ->
 def _prepared(
     model: Any, job: Job[Any, Any], prepare: Callable[[Any, Job[Any, Any]], TrainingInputs]
 ) -> TrainingInputs:
-    """Return what is trained on; ConfigError if several processes would train on nothing, while no folder is taken."""
+    """Return what is trained on, while no folder is taken.
+
+    ConfigError if several processes would train on nothing, or the model has no layers to freeze.
+    """
+    check_freezable(model, job.settings.freeze_layers)
     with stage("preparing the examples"):
         inputs = prepare(model, job)
         inputs = replace(inputs, summary=[*inputs.summary, *job.remarks])

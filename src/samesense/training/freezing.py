@@ -29,14 +29,15 @@ STORE_BYTES = 1 << 30
 def frozen_layers(model: SentenceTransformer | CrossEncoder, count: int | None) -> Iterator[None]:
     """Freeze the word embeddings and the first ``count`` layers of a model for a block; ``None`` freezes nothing.
 
-    Frozen layers have no dropout, as their output is computed once a text. ConfigError unless the model has a
-    transformer with more layers, and a pooling of the last one.
+    Frozen layers have no dropout, as their output is computed once a text. ConfigError as by :func:`check_freezable`;
+    ModelError if the transformer does not run its layers one after the other.
     """
     if count is None:
         yield
         return
-    base, stack = _transformer(model, count)
-    part = _FrozenPart(base, stack, count)
+    check_freezable(model, count)
+    base: Any = model[0].model.base_model
+    part = _FrozenPart(base, layer_stack(base, base.config.num_hidden_layers), count)
     with ExitStack() as undo:
         undo.enter_context(part.replaced())
         weights = part.find_weights(model)
@@ -46,25 +47,26 @@ def frozen_layers(model: SentenceTransformer | CrossEncoder, count: int | None) 
         yield
 
 
-def _transformer(model: SentenceTransformer | CrossEncoder, count: int) -> tuple[Any, nn.ModuleList]:
-    """Return the transformer of a model, without a head, and its layers."""
+def check_freezable(model: SentenceTransformer | CrossEncoder, count: int | None) -> None:
+    """Raise ConfigError unless the first ``count`` layers of a model can be frozen; ``None`` freezes nothing."""
+    if count is None:
+        return
     if not isinstance(model[0], Transformer):
         raise ConfigError(
             f"`freeze_layers` freezes layers of a transformer, and this model begins with {type(model[0]).__name__}."
         )
-    base: Any = model[0].model.base_model
-    depth = base.config.num_hidden_layers
+    config: Any = model[0].model.base_model.config
+    depth = config.num_hidden_layers
     if not 1 <= count < depth:
         raise ConfigError(
             f"`freeze_layers` leaves at least one of the {depth} layers to train, so it is at most {depth - 1}; "
             f"received {count}."
         )
-    if base.config.output_hidden_states:
+    if config.output_hidden_states:
         raise ConfigError(
             "`freeze_layers` needs a pooling of the last layer, and that of this model reads several. Choose another "
             "`pooling`, such as mean, or leave freeze_layers out."
         )
-    return base, layer_stack(base, depth)
 
 
 class _Texts(NamedTuple):
