@@ -395,6 +395,7 @@ PAGES: dict[str, dict[str, Whole | Several | Transfer | Shares]] = {
         "bq-64": whole("bq-64", figures, convergence),
         "bq-temperatures": whole("bq-temperatures", figures, convergence),
         "batch-temperatures": whole("batch-temperatures", figures),
+        "scored-temperatures": whole("scored-temperatures", figures),
         "tuned-softmax": whole("tuned-softmax", figures),
         "tuned-binary": whole("tuned-binary", figures, convergence),
         "tuned-bq": whole("tuned-bq", figures),
