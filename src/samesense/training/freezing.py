@@ -40,8 +40,7 @@ def frozen_layers(model: SentenceTransformer | CrossEncoder, count: int | None) 
     part = _FrozenPart(base, layer_stack(base, base.config.num_hidden_layers), count)
     with ExitStack() as undo:
         undo.enter_context(part.replaced())
-        weights = part.find_weights(model)
-        for weight in weights:
+        for weight in part.find_weights(model):
             weight.requires_grad_(False)
             undo.callback(weight.requires_grad_, True)
         yield
