@@ -20,7 +20,6 @@ from samesense.recipes.context.documents import name_documents
 from samesense.recipes.context.settings import ContextSettings
 from samesense.recipes.methods import METHODS
 from samesense.recipes.origin import paper
-from samesense.recipes.outcome import conclude
 from samesense.recipes.outcome.measure import NO_START
 from samesense.recipes.surrogate import recipe as surrogate
 from samesense.training.fit import TrainOutput
@@ -98,7 +97,7 @@ def harvested(whole, output):
 def test_a_start_that_the_surrogate_does_not_surpass_is_kept(
     keep_start, whole, given, toy_pairs, documents, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(conclude, "NARROW", 1.1)  # else a random start counts as never tuned for sentences
+    monkeypatch.setattr("samesense.recipes.context.report.is_untuned", lambda *_: False)  # random weights are untuned
     harvested(whole, tmp_path)
     test = read_pairs(toy_pairs / "test.tsv")
     changes = {"keep_start": keep_start, "standardize": "whiten"}  # whitened, so that the two differ

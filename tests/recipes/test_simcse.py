@@ -13,8 +13,8 @@ from samesense.encoder.assembly.build import build
 from samesense.encoder.assembly.merge import copy_weights
 from samesense.encoder.encode import encode
 from samesense.errors import ConfigError, DataError
+from samesense.recipes import runner
 from samesense.recipes.methods import METHODS
-from samesense.recipes.outcome import conclude
 from samesense.recipes.runner import KEEPS_START
 from samesense.recipes.unsupervised import simcse
 from samesense.recipes.unsupervised.settings import SimcseSettings
@@ -147,13 +147,12 @@ def test_without_dropout_it_says_what_to_do(corpus, settings, tiny_trunk, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("narrow", "keep_start", "steps"), [(2.0, "unless-better", 0), (-2.0, "unless-better", 2), (2.0, "never", 2)]
+    ("untuned", "keep_start", "steps"), [(False, "unless-better", 0), (True, "unless-better", 2), (False, "never", 2)]
 )
 def test_nothing_is_trained_where_nothing_could_show_its_help(
-    tiny_trunk, sentences, tmp_path, monkeypatch, narrow, keep_start, steps
+    tiny_trunk, sentences, tmp_path, monkeypatch, untuned, keep_start, steps
 ):
-    """All models are tuned below a mean cosine of 2, and none below -2."""
-    monkeypatch.setattr(conclude, "NARROW", narrow)
+    monkeypatch.setattr(runner, "is_untuned", lambda *_: untuned)
     messages = listen()
     (tmp_path / "texts.txt").write_text("\n".join(sentences))
     run = samesense.train(

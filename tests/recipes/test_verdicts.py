@@ -86,15 +86,15 @@ def test_few_scored_pairs_are_trained_on_by_mse_to_the_end_unless_the_loss_is_na
     folds = {name: made.cross_validation for name, made in plans.items()}
     assert folds["many"] is None
     assert folds["no scale"].selects
-    assert (folds["scored"].selects, folds["scored"].narrow_start_rate) == (False, 1e-4)
-    assert (folds["binary"].selects, folds["binary"].narrow_start_rate) == (True, None)
-    assert folds["rate"].narrow_start_rate is None
+    assert (folds["scored"].selects, folds["scored"].untuned_start_rate) == (False, 1e-4)
+    assert (folds["binary"].selects, folds["binary"].untuned_start_rate) == (True, None)
+    assert folds["rate"].untuned_start_rate is None
     wide = tmp_path / "wide"
     wide.mkdir()
     (wide / "config.json").write_text(json.dumps({"hidden_size": 768}))
     of_wide = plan(scored, folds="auto", settings={"model": str(wide)})
     assert (of_wide.settings.loss, of_wide.settings.learning_rate) == ("mse", 2e-5)
-    assert of_wide.cross_validation.narrow_start_rate is None
+    assert of_wide.cross_validation.untuned_start_rate is None
 
 
 @pytest.mark.parametrize("cosine", [0.2, 0.9])

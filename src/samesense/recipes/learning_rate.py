@@ -36,7 +36,7 @@ class Rate(NamedTuple):
 
     value: float
     why: str
-    of_narrow_start: float | None = None  # for a start that was never tuned for sentences, if it differs
+    of_untuned_start: float | None = None  # for a start that was never tuned for sentences, if it differs
 
 
 def rate_for(settings: EncoderSettings, train: Examples, *, few_scored: bool = False) -> Rate | None:
@@ -56,7 +56,7 @@ def rate_for(settings: EncoderSettings, train: Examples, *, few_scored: bool = F
     if steps > FEW_STEPS:
         return None
     if few_scored:
-        return Rate(FEW_SCORED, "few scored pairs move a small start too far at a higher one", of_narrow_start=SMALL)
+        return Rate(FEW_SCORED, "few scored pairs move a small start too far at a higher one", of_untuned_start=SMALL)
     return Rate(SMALL, f"{steps} steps are few for {settings.learning_rate:g} with a hidden size of {width}")
 
 

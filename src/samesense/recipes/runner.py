@@ -19,7 +19,6 @@ from samesense.data.mapped import is_mapped
 from samesense.encoder.assembly.merge import copy_weights, interpolate
 from samesense.encoder.assembly.vocabulary import unknown_share
 from samesense.encoder.forward.precision import PrecisionChoice
-from samesense.encoder.maps.standardize import NARROW
 from samesense.encoder.saving.storage import save
 from samesense.errors import ConfigError
 from samesense.execution.progress import Laps, stage
@@ -52,6 +51,7 @@ from samesense.recipes.outcome.unbiased import (
     scores_of_start,
     unbiased_scores,
 )
+from samesense.recipes.outcome.untuned_start import is_untuned
 from samesense.recipes.settings import EncoderSettings
 from samesense.recipes.training_run import TrainingRun
 from samesense.reports import append_results
@@ -156,16 +156,10 @@ def _with_rate_of_start(
     job: Job[Any, Any], start: Measured | None, record: dict[str, Any]
 ) -> tuple[Job[Any, Any], dict[str, Any]]:
     """Return the job and its manifest with another learning rate, if the start was never tuned for sentences."""
-    rate = job.cross_validation.narrow_start_rate if job.cross_validation else None
-    cosine = 0.0
-    if start is not None and start.cosines is not None:
-        cosine = float(start.cosines.mean())
-    if rate is None or cosine < NARROW:
+    rate = job.cross_validation.untuned_start_rate if job.cross_validation else None
+    if rate is None or start is None or not start.untuned:
         return job, record
-    logger.info(
-        f"learning rate {rate:g}: the start was never tuned for sentences (random pairs have a mean cosine of "
-        f"{cosine:.2f}); `learning_rate` overrides"
-    )
+    logger.info(f"learning rate {rate:g}: the start was never tuned for sentences; `learning_rate` overrides")
     settings = job.settings.model_copy(update={"learning_rate": rate})
     return replace(job, settings=settings), record | {run_folder.LEARNING_RATE: rate}
 
@@ -205,6 +199,12 @@ def _measured_start(
         if scorer is None:
             return None
         start = measure(scorer, sets.compared, texts)
+        start = replace(start, untuned=is_untuned(scorer, start.cosines))
+    if start.untuned:
+        logger.info(
+            "the start was never tuned for sentences, as it does not find plain paraphrases; where labels are few, one "
+            "that was tuned goes much further, such as `model` default"
+        )
     for name, why in start.failures.items():
         logger.warning(f"the start has no figure on {name}, and the trained model is not compared with it: {why}")
     return start

@@ -326,8 +326,8 @@ def plan(
         bound = _with_rate(bound, rate)
     if cross_validation is not None and few_scored:
         # Few pairs cannot choose a part of the training: what they choose from differs by less than their noise.
-        of_narrow_start = rate.of_narrow_start if rate else None
-        cross_validation = replace(cross_validation, selects=False, narrow_start_rate=of_narrow_start)
+        of_untuned_start = rate.of_untuned_start if rate else None
+        cross_validation = replace(cross_validation, selects=False, untuned_start_rate=of_untuned_start)
     return TrainingPlan(
         method=fitting.method,
         config=name,

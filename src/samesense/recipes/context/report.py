@@ -30,6 +30,7 @@ from samesense.recipes.origin.recipe import documents_of
 from samesense.recipes.outcome.advice import Observations, advice
 from samesense.recipes.outcome.conclude import reason_to_keep, write_page
 from samesense.recipes.outcome.measure import CONE, NO_START, random_cosines
+from samesense.recipes.outcome.untuned_start import is_untuned
 from samesense.recipes.run_folder import RESULTS
 from samesense.recipes.surrogate.recipe import KEPT, TASK, describe_kept
 from samesense.reports import append_results, read_results
@@ -167,11 +168,9 @@ def _conclude(
 
 def _reason_to_keep(job: Job[Documents, ContextSettings], verdict: Verdict, sentences: Sequence[str]) -> str:
     """Return why ``model/`` is the start, and where the Surrogate is; empty where ``model/`` is the Surrogate."""
-    cosines = random_cosines(load(job.settings.model, precision="float32"), sentences)
-    mean_cosine = None
-    if cosines is not None:
-        mean_cosine = float(cosines.mean())
-    reason = reason_to_keep(job, verdict, mean_cosine)
+    start = load(job.settings.model, precision="float32")
+    untuned = is_untuned(start, random_cosines(start, sentences))
+    reason = reason_to_keep(job, verdict, untuned=untuned)
     if not reason:
         return ""
     return f"{reason}; the Surrogate is in {SURROGATE}/model"

@@ -61,8 +61,8 @@ class CrossValidation:
         apart: what folds do not share, in words.
         selects: whether the folds choose the share of the training; else the last state counts.
         task: evaluation over the folds, where folds were requested.
-        narrow_start_rate: learning rate for a start whose random pairs lie in a narrow cone, as it was never tuned for
-            sentences; ``None`` for that of the settings.
+        untuned_start_rate: learning rate for a start that was never tuned for sentences; ``None`` for that of the
+            settings.
     """
 
     name: str
@@ -70,7 +70,7 @@ class CrossValidation:
     apart: str
     selects: bool = True
     task: ArgumentTask | None = None
-    narrow_start_rate: float | None = None
+    untuned_start_rate: float | None = None
 
     def numbers(self) -> list[int]:
         """Return the number of the fold of each pair ``(pairs,)``."""

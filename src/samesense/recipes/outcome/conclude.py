@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from samesense.encoder.maps.standardize import NARROW
 from samesense.errors import SamesenseError
 from samesense.execution.progress import stage
 from samesense.files import write_text
@@ -80,7 +79,8 @@ def conclude(
         selecting = OUT_OF_FOLD_PAIRS
     observations = Observations(job.settings, job.data, trained.steps, run.curve, cones, selecting)
     verdict = replace(verdict, advice=advice(verdict, observations))
-    reason = reason_to_keep(job, verdict, cones and cones[0], trained, record.get(CHOSEN_SHARE, 1.0))
+    untuned = start is not None and start.untuned
+    reason = reason_to_keep(job, verdict, trained, record.get(CHOSEN_SHARE, 1.0), untuned=untuned)
     if reason:
         verdict = replace(verdict, kept=f"{reason}; `keep_start` never gives the trained one")
     first = sets.verdict
@@ -117,16 +117,16 @@ def conclude(
 def reason_to_keep(
     job: Job[Any, Any],
     verdict: Verdict,
-    mean_cosine: float | None,
     trained: TrainOutput | None = None,
     weight_share: float = 1.0,
+    *,
+    untuned: bool,
 ) -> str:
     """Return why the start is kept in place of the trained model; empty where it is not.
 
     ``keep_start`` unless-higher compares figures on the pairs of the verdict; where these are test, which chooses
-    nothing, those on dev. With unless-better, a start that was never tuned for sentences, judged by its mean cosine of
-    random pairs, is kept only if training did harm: training was shown to improve such models on meaning, which
-    sections of documents do not measure.
+    nothing, those on dev. With unless-better, an ``untuned`` start, which was never tuned for sentences, is kept only if
+    training did harm: training was shown to improve such models on meaning, which sections of documents do not measure.
     """
     if weight_share == 0:
         return f"model/ is the start, {job.settings.model}, as the folds found no part of the training better"
@@ -135,10 +135,9 @@ def reason_to_keep(
         return ""
     if rule == "unless-higher":
         return _reason_if_not_higher(job, verdict, trained)
-    if mean_cosine is not None and mean_cosine >= NARROW and verdict.word != "worse":
+    if untuned and verdict.word != "worse":
         logger.info(
-            f"model/ is the trained model: the start was never tuned for sentences (random pairs have a mean cosine of "
-            f"{mean_cosine:.2f}), and training was not shown to do harm"
+            "model/ is the trained model: the start was never tuned for sentences, and training was not shown to harm it"
         )
         return ""
     outcome = "training did harm"
@@ -153,7 +152,7 @@ def keeps_start_in_any_case(job: Job[Any, Any], sets: Sets, start: Measured | No
     """Return whether :func:`reason_to_keep` will keep the start, as nothing can show whether training helps."""
     if getattr(job.settings, "keep_start", "never") != "unless-better" or sets.verdict is not None or start is None:
         return False
-    return job.concludes and start.cosines is not None and float(start.cosines.mean()) < NARROW
+    return job.concludes and start.cosines is not None and not start.untuned
 
 
 def _reason_if_not_higher(job: Job[Any, Any], verdict: Verdict, trained: TrainOutput | None) -> str:

@@ -37,6 +37,7 @@ class Measured:
     failures: dict[str, str]  # the reason why there is no result, by the name of the set
     model: Model
     cosines: Floats | None = None  # of random pairs of different texts (pairs,); None for models without embeddings
+    untuned: bool = False  # of a start: never tuned for sentences
 
 
 @dataclass(frozen=True, eq=False)
