@@ -125,7 +125,7 @@ def reason_to_keep(
     """Return why the start is kept in place of the trained model; empty where it is not.
 
     ``keep_start`` unless-higher compares figures on the pairs of the verdict; where these are test, which chooses
-    nothing, those on dev. With unless-better, an ``untuned`` start, which was never tuned for sentences, is kept only if
+    nothing, those on dev. With unless-better, an ``untuned`` start, never tuned for sentences, is kept only if
     training did harm: training was shown to improve such models on meaning, which sections of documents do not measure.
     """
     if weight_share == 0:
@@ -137,7 +137,7 @@ def reason_to_keep(
         return _reason_if_not_higher(job, verdict, trained)
     if untuned and verdict.word != "worse":
         logger.info(
-            "model/ is the trained model: the start was never tuned for sentences, and training was not shown to harm it"
+            "model/ is the trained model: the start was never tuned for sentences, and no harm was shown"
         )
         return ""
     outcome = "training did harm"
