@@ -136,9 +136,7 @@ def reason_to_keep(
     if rule == "unless-higher":
         return _reason_if_not_higher(job, verdict, trained)
     if untuned and verdict.word != "worse":
-        logger.info(
-            "model/ is the trained model: the start was never tuned for sentences, and no harm was shown"
-        )
+        logger.info("model/ is the trained model: the start was never tuned for sentences, and no harm was shown")
         return ""
     outcome = "training did harm"
     if verdict.task is None:
