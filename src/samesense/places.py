@@ -127,3 +127,15 @@ def identity_folder(folder: Path, identity: str) -> Path:
     if not note.exists():
         write_text(note, identity + "\n")
     return home
+
+
+def name_without_folder(source: str) -> str:
+    """Return the names of data without their folders; a name on the hub stays whole."""
+    return JOINT.join(map(_name_without_folder, source.split(JOINT)))
+
+
+def _name_without_folder(source: str) -> str:
+    path = Path(source).expanduser()
+    if path.is_absolute() or path.suffix or path.exists():
+        return path.name
+    return source

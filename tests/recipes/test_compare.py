@@ -145,7 +145,7 @@ def test_words_of_the_pairs_placed_worst_are_shaded_by_what_explains_the_model(t
     html = str(html_page(content))
     assert '<mark style="--share:1.00">' in html.partition("tiny against the gold")[2].partition("<h3>")[0]
     assert "<mark" not in html.partition("plain against the gold")[2].partition("<h3>")[0]
-    assert "The darker a word, the more it adds to the score of the model" in html
+    assert "The stronger the colour of a word, the more it adds to the score of the model" in html
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from samesense.errors import MissingExtraError
 from samesense.reports.figures import plot
 from samesense.reports.figures.curves import Curve
-from samesense.reports.run_page import RunPage, run_page
+from samesense.reports.run_page import RunPage, run_page, title_of
 from samesense.reports.run_verdict import Curve as LearningCurve
 from samesense.reports.run_verdict import Finding, Verdict
 from samesense.reports.store import Run
@@ -158,7 +158,9 @@ def test_words_are_shaded_by_what_they_add_to_the_score(page):
     html = run_page(replace(page, after=[replace(page.after[0], values=values)], marked={pair: marked}))
     assert '<span>&lt;b&gt;<mark style="--share:1.00">text</mark>&lt;/b&gt; 0</span>' in html
     assert '<span><mark style="--share:0.50" class="less">other</mark> &amp; 0</span>' in html
-    assert "The darker a word" in words(html) and "The darker a word" not in words(run_page(page))
+    assert "The stronger the colour of a word" in words(html) and "The stronger the colour of a word" not in words(
+        run_page(page)
+    )
 
 
 def test_terms_of_the_loss_are_drawn_and_the_ranking_beside_what_equal_scores_cost(page):
@@ -193,3 +195,17 @@ def test_the_page_fits_its_window_and_a_keyboard_scrolls_what_does_not(page, wid
         shown = "getComputedStyle(document.querySelector('.cases thead')).display"
         assert (tab.run(shown) == "none") == (width == 390)
         assert tab.complaints() == []
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("/data/of/mine/pairs.tsv", "pairs.tsv"),
+        ("a/first.tsv + b/second.csv", "first.tsv + second.csv"),
+        ("owner/set", "owner/set"),
+    ],
+)
+def test_the_title_names_data_without_their_folders(page, source, name):
+    record = RECORD | {"data": {"train": {"source": source, "rows": 9}}}
+    title = title_of(replace(page, record=record))
+    assert title == f"a <run>: small trained on {name} by cosent"

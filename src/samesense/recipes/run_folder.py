@@ -32,7 +32,7 @@ from samesense.execution.trainer import TENSORBOARD
 from samesense.failures import shortened
 from samesense.files import only_writer, read_json
 from samesense.inference.names import place_of
-from samesense.places import check_folder
+from samesense.places import check_folder, name_without_folder
 from samesense.recipes.held_out.cross_validation import FOLDS_FOLDER
 from samesense.recipes.held_out.pairs import DEV, MODEL, TEST
 from samesense.recipes.held_out.scores import HELD_OUT_SCORES
@@ -296,7 +296,7 @@ def card_of(output: Path, record: Mapping[str, Any]) -> Card:
         pretrained=record["method"] == PRETRAIN,
         **rights,
         data=[
-            CardData(split, _name(dataset["source"]), dataset["rows"], dataset["sha256"])
+            CardData(split, name_without_folder(dataset["source"]), dataset["rows"], dataset["sha256"])
             for split, dataset in data.items()
         ],
         label_use=_label_use(record),
@@ -314,11 +314,3 @@ def _label_use(record: Mapping[str, Any]) -> list[str]:
     begins = f"{record['settings'].get('loss')}: "
     lines = [line for line in record.get("summary", []) if line.startswith(begins)]
     return [f"Labels for {line}." for line in lines]
-
-
-def _name(source: str) -> str:
-    """Return the name of data without its folder; a name on the hub stays whole."""
-    path = Path(source).expanduser()
-    if path.is_absolute() or path.suffix or path.exists():
-        return path.name
-    return source

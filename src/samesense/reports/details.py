@@ -130,7 +130,7 @@ def cases_table(content: Content, suite: str, dataset: str) -> Html:
 PERCENTILES = "Percentiles: share of pairs that are less similar, in per cent, by the label, then by each model."
 """Legend for the last column of :func:`shown_cases`."""
 
-SHADES = "The darker a word, the more it adds to the score of {} model; underlined ones lower it."
+SHADES = "The stronger the colour of a word, the more it adds to the score of {} model; underlined ones lower it."
 """Legend for the marked words in :func:`shown_cases`."""
 
 

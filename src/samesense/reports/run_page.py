@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from samesense.errors import MissingExtraError
+from samesense.places import name_without_folder
 from samesense.reports.details import PERCENTILES, SHADES, Case, against_each_other, against_gold, shown_cases
 from samesense.reports.figures.distribution import NARROW as NARROW_PANEL
 from samesense.reports.figures.distribution import distribution
@@ -27,8 +28,8 @@ TEST_NOTE = (
 )
 
 SETS_CAPTION = (
-    "Start and trained model on each set, with 95 % intervals, and beside the name of the set the difference with its "
-    "own. Both models score the same examples, so a difference can be clear where the intervals of the two overlap."
+    "Start and trained model on each set, with 95 % intervals. Beside the name of a set stand the difference and its "
+    "interval. Both models score the same examples, so a difference can be clear where their own intervals overlap."
 )
 
 STYLES: Mapping[str, Style] = {"start": START, "trained": END}
@@ -93,7 +94,7 @@ def run_page(page: RunPage) -> str:
 def title_of(page: RunPage) -> str:
     """Return what was trained, on what, by which method."""
     record = page.record
-    data = record["data"].get("train", {}).get("source", "")
+    data = name_without_folder(record["data"].get("train", {}).get("source", ""))
     start = Path(str(record["settings"].get("model", ""))).name
     words = [page.name, f": {start}" if start else "", f" trained on {data}" if data else "", f" by {record['method']}"]
     return "".join(words)
