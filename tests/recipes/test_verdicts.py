@@ -6,11 +6,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import torch
 
 import samesense
 from samesense.data import read_pairs
-from samesense.encoder.assembly.build import build
 from samesense.errors import AnotherRunError, ConfigError, DataError
 from samesense.inference.calibration.storage import read_of
 from samesense.metrics import spearman
@@ -353,9 +351,8 @@ def test_pairs_that_were_held_out_of_few_are_trained_on_at_the_end(tmp_path, mon
     rows = some_rows(200, [0, 1, 2, 3])
     settings = QUICK | {"model": "default", "learning_rate": 1e-4}
     whole = samesense.train(rows, output=tmp_path / "whole", **settings)
-    mean = "model/ is the mean of this model and one trained on all 200 pairs, by the same settings"
-    assert whole.verdict.refit == mean
-    assert f"refit: {mean}" in str(whole)
+    assert whole.verdict.refit == "model/ was then trained on all 200 pairs, by the same settings"
+    assert "refit: model/ was then trained" in str(whole)
     assert not (tmp_path / "whole" / "refit").exists()
     texts = [row[0] for row in rows[:5]]
     once = samesense.train(rows, output=tmp_path / "once", refit=False, **settings)
@@ -380,25 +377,6 @@ def test_pairs_that_were_held_out_of_few_are_trained_on_at_the_end(tmp_path, mon
     assert samesense.load(resumed.folder, precision="float32").encode(texts) == pytest.approx(
         vectors["whole"], abs=1e-6
     )
-
-
-def test_the_mean_of_both_trainings_is_that_of_a_start_that_was_tuned(tmp_path, monkeypatch):
-    monkeypatch.setattr(planning, "FEW_PAIRS", 100)
-    rows = some_rows(200, [0, 1, 2, 3])
-    weights = {}
-    for name, settings in {"mean": {}, "second": {}, "first": {"refit": False}}.items():
-        monkeypatch.setattr(runner, "is_untuned", lambda *_, name=name: name == "second")
-        run = samesense.train(
-            rows, output=tmp_path / name, model="default", **(QUICK | {"learning_rate": 1e-4}), **settings
-        )
-        assert ("is the mean" in run.verdict.refit, "was then trained" in run.verdict.refit) == (
-            name == "mean",
-            name == "second",
-        )
-        weights[name] = build(str(run.model), device="cpu").state_dict()
-    for name, weight in weights["mean"].items():
-        if weight.is_floating_point():
-            assert torch.allclose(weight, (weights["first"][name] + weights["second"][name]) / 2, atol=1e-6), name
 
 
 @pytest.mark.parametrize(

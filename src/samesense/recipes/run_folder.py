@@ -22,7 +22,6 @@ from pydantic import TypeAdapter, ValidationError
 
 from samesense.data import PairData
 from samesense.data.examples import Examples
-from samesense.encoder.assembly.merge import average_saved
 from samesense.encoder.assembly.students import is_made_from_teacher
 from samesense.encoder.saving.card import RIGHTS, Card, CardData, write_card
 from samesense.encoder.saving.storage import check_free
@@ -221,21 +220,10 @@ _SELECTED = "selected"
 """The model that dev selected, in that subfolder, from when another one takes its place until the run has ended."""
 
 
-_AVERAGE = "average"
-"""The mean of the model that dev selected and the one trained on all pairs, in that subfolder."""
-
-
-def average_refitted(output: Path) -> None:
-    """Write the mean of the model that dev selected and the one that was trained on all pairs."""
-    average_saved(output / MODEL, output / REFIT / MODEL, output / REFIT / _AVERAGE)
-
-
 def take_refitted(output: Path) -> None:
-    """Put the model that was trained on all pairs, or its mean, in the place of the one that dev selected."""
+    """Put the model that was trained on all pairs in the place of the one that dev selected."""
     (output / MODEL).rename(output / REFIT / _SELECTED)
-    average = output / REFIT / _AVERAGE
-    refitted = average if average.is_dir() else output / REFIT / MODEL
-    refitted.rename(output / MODEL)
+    (output / REFIT / MODEL).rename(output / MODEL)
 
 
 def _restore_selected(output: Path) -> None:
@@ -243,9 +231,7 @@ def _restore_selected(output: Path) -> None:
     if not (output / REFIT / _SELECTED).is_dir():
         return
     if (output / MODEL).is_dir():
-        # That of the second training is still there if its mean was taken.
-        taken = _AVERAGE if (output / REFIT / MODEL).is_dir() else MODEL
-        (output / MODEL).rename(output / REFIT / taken)
+        (output / MODEL).rename(output / REFIT / MODEL)
     (output / REFIT / _SELECTED).rename(output / MODEL)
 
 

@@ -244,11 +244,7 @@ def _ended(
             if not is_refitted:
                 return TrainingRun(output, replace(trained, interrupted=True), Results(results), laps.seconds)
             pairs = len(job.data) + len(job.dev or ())
-            refit = f"model/ was then trained on all {pairs:,} pairs, by the same settings"
-            if _takes_mean(job.settings, start.measured):
-                run_folder.average_refitted(output)
-                refit = f"model/ is the mean of this model and one trained on all {pairs:,} pairs, by the same settings"
-            verdict = replace(verdict, refit=refit)
+            verdict = replace(verdict, refit=f"model/ was then trained on all {pairs:,} pairs, by the same settings")
         manifest_entries |= {"verdict": verdict.to_dict()}
     run_folder.end(output, record, trained, manifest_entries, _replacement(job, verdict))
     laps.count("evaluation")
@@ -447,16 +443,6 @@ def _refitted(
 
     logger.info(f"training on all {len(pairs):,} pairs, those that were held out too")
     return run_folder.run_or_resume(folder, partial(run, refit_job, prepare_all, build=build))
-
-
-def _takes_mean(settings: EncoderSettings, start: Measured | None) -> bool:
-    """Return whether the model is the mean of two trainings: of a start that both moved a little only.
-
-    A start that was never tuned for sentences moves far, and the mean is lower (docs/training.md); of cross-encoders it
-    was not measured. The mean of adapters that are saved alone is not the adapter of the mean.
-    """
-    moves_little = start is not None and not start.untuned
-    return moves_little and getattr(settings, "encoder", "bi") == "bi" and not settings.keep_lora
 
 
 def _share_shown(job: Job[Any, Any], trained: TrainOutput) -> float:

@@ -1,13 +1,10 @@
-"""Interpolation between a model's weights before and after training, and the mean of models of one start."""
+"""Interpolation between a model's weights before and after training."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
-from pathlib import Path
 
 import torch
-from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from samesense.errors import ConfigError
@@ -39,24 +36,3 @@ def _interpolate_weight(start: Tensor, end: Tensor, fraction: float) -> Tensor:
         return end
     # In float32, as half precision would round away the small differences of training.
     return torch.lerp(start.float(), end.float(), fraction).to(end.dtype)
-
-
-def average_saved(first: Path, second: Path, output: Path) -> None:
-    """Write the folder of the second model with the mean of the weights of both, which were trained from one start.
-
-    Source: Wortsman et al. (2022), "Model soups".
-
-    Raises:
-        ConfigError: if the models differ in a file of weights, or in a weight's name or shape.
-    """
-    shutil.rmtree(output, ignore_errors=True)
-    shutil.copytree(second, output)
-    for path in sorted(output.rglob("*.safetensors")):
-        other = first / path.relative_to(output)
-        if not other.is_file():
-            raise ConfigError(f"The mean of two models needs the same files of weights in both; {other} is missing.")
-        weights, end = load_file(other), load_file(path)
-        if {name: weight.shape for name, weight in weights.items()} != {name: w.shape for name, w in end.items()}:
-            raise ConfigError(f"The mean of two models needs the same weights in both; {other} and {path} differ.")
-        mean = {name: _interpolate_weight(weights[name], weight, 0.5) for name, weight in end.items()}
-        save_file(mean, path, metadata={"format": "pt"})
