@@ -49,7 +49,7 @@ def rows_of_distinct(rows, texts):
 def test_a_narrow_start_loses_its_mean(narrow, sentences, method):
     before = rows_of(narrow, sentences)
     assert anisotropy(before) > 0.5
-    assert "start less its mean by" in standardize(narrow, sentences, method, precision="float32")
+    assert "start minus its mean over" in standardize(narrow, sentences, method, precision="float32")
     expected = before - rows_of_distinct(before, sentences).mean(axis=0)
     np.testing.assert_allclose(rows_of(narrow, sentences), expected, atol=1e-4)
 

@@ -175,7 +175,7 @@ def test_wherever_a_language_model_is_whitened_its_sink_is_left_out(tmp_path, se
     np.testing.assert_allclose(mapped.encode(sentences), expected, atol=1e-2)
     assert "prompt" in mapped.protocol
     model = build(folder, device="cpu")
-    assert ", less its sink token: random pairs" in standardize(model, sentences, "whiten", precision="float32")
+    assert ", without its sink token: random pairs" in standardize(model, sentences, "whiten", precision="float32")
     sinkless = build(folder, device="cpu")
     assert leave_out_sink(sinkless)
     rows = encode(sinkless, sentences, precision="float32")

@@ -38,8 +38,8 @@ def test_each_model_that_variants_start_from_has_a_start_of_its_own(toy, tiny_tr
     assert [cell.variant for cell in starts] == [
         "start, layers 1",
         "start, layers 2",
-        "start less its mean, layers 1",
-        "start less its mean, layers 2",
+        "start minus its mean, layers 1",
+        "start minus its mean, layers 2",
     ]
     assert [cell.layers for cell in starts] == [1, 2, 1, 2]
     assert {cell.settings.model for cell in starts} == {str(tiny_trunk)}

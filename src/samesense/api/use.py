@@ -53,7 +53,7 @@ def encode(  # noqa: PLR0913 - each is one flag of the command
     prompt: str | None = None,
     task: TaskName | None = None,
 ) -> Embeddings:
-    """Encode texts, the lines of a file or the rows of a table as vectors, one each, in order.
+    """Encode texts, the lines of a file or the rows of a table as vectors, in order.
 
     Args:
         model: model folder, output of ``train``, hub name or ``"default"``; see :func:`samesense.load`.

@@ -114,7 +114,7 @@ class TrainingSettings(TrainerSettings):
     lora: int | None = Field(
         None,
         ge=1,
-        description="train adapters of this rank in the place of the transformer's weights [off]",
+        description="train adapters of this rank instead of the transformer's weights [off]",
     )
     keep_lora: bool = Field(
         False, description="save the adapters by themselves with the name of the start, not merged into its weights"

@@ -53,9 +53,9 @@ def standardize(model: SentenceTransformer, texts: Sequence[str], method: Standa
         done = f"whitened by {len(rows)} training texts"
     else:
         append_whitening(model, Whitening.centred(rows))
-        done = f"less its mean by {len(rows)} training texts"
+        done = f"minus its mean over {len(rows)} training texts"
     if sinkless:
-        done += ", less its sink token"
+        done += ", without its sink token"
     return f"start {done}: {finding}"
 
 

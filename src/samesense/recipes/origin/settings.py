@@ -144,7 +144,9 @@ class OriginSettings(Settings):
     discriminator_learning_rate: float = Field(1e-3, gt=0, description="discriminator: peak of AdamW")
     negatives: int = Field(1, ge=1, description="discriminator: replacements of each centre, drawn again in each epoch")
 
-    models: Literal["one", "three"] = Field("one", description="generator: one model for all directions, or one each")
+    models: Literal["one", "three"] = Field(
+        "one", description="generator: one model for all directions, or one per direction"
+    )
     size: Size = Field("tiny", description="generator: tiny, small, base or large, the paper's")
     reading: Reading = Field(
         "apart", description="generator: sentences are encoded apart, and shared between cells, or together as in print"

@@ -208,7 +208,7 @@ def _combinations(grid: Mapping[str, list[Any]]) -> list[dict[str, Any]]:
     return [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
 
 
-STARTS: dict[Untrained, str] = {"none": "start", "mean": "start less its mean", "whiten": "start whitened"}
+STARTS: dict[Untrained, str] = {"none": "start", "mean": "start minus its mean", "whiten": "start whitened"}
 """Names of the untrained start, by how it is standardized on the training texts."""
 
 
