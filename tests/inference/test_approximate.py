@@ -57,6 +57,19 @@ def test_recall_is_what_a_count_by_hand_gives(collection):
     assert f"recall@10 {about['recall_at_10']:.3f} on 200 sampled texts" in about["search"]
 
 
+def test_texts_are_counted_once_until_the_collection_changes(collection):
+    counts = []
+    collection._reader.db.set_trace_callback(lambda query: counts.append("count(*)" in query))
+    for _ in range(3):
+        ids(collection)
+    assert sum(counts) == 1
+    collection.delete([1])
+    counts.clear()
+    for _ in range(2):
+        ids(collection)
+    assert sum(counts) == 1
+
+
 def test_a_worse_search_has_a_lower_recall(collection):
     collection.query(["text 3"], embedder())
     sample = np.arange(0, 600, 7)

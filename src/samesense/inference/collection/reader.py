@@ -132,6 +132,7 @@ class Reader:
             self.about = store.read_about(self.folder, self.db)
             self.vectors = self.about.map_vectors(self.folder)
             self._matching: dict[Condition, tuple[Indices, Indices]] = {}
+            self._live_in_graph: int | None = None
             self.graph: Graph | None = None
             self._version = version
         if with_graph and self.about.graph and self.graph is None:
@@ -246,7 +247,7 @@ class Reader:
     def _offer(self, graph: Graph, queries: Embeddings, best: list[Best], count: int) -> None:
         """Add the rows that the approximate index finds to ``best``, with their exact scores."""
         covered = self.about.graph_rows
-        (live,) = self.db.execute("SELECT count(*) FROM text WHERE position < ?", (covered,)).fetchone()
+        live = self._count_in_graph()
         requested = min(count + 10, covered)
         for query, closest, near_positions in zip(queries, best, graph.search(queries, requested), strict=True):
             ids, positions = store.matching_positions(self.db, among(near_positions.tolist(), "position"), covered)
@@ -256,6 +257,14 @@ class Reader:
                 near_positions = graph.search(query[None], searched)[0]
                 ids, positions = store.matching_positions(self.db, among(near_positions.tolist(), "position"), covered)
             closest.offer(ids, row_cosines(query[None], self.vectors[positions]))
+
+    def _count_in_graph(self) -> int:
+        """Return the number of texts that the approximate index covers; cached until the collection changes."""
+        if self._live_in_graph is None:
+            # Takes milliseconds where texts are many.
+            query = "SELECT count(*) FROM text WHERE position < ?"
+            (self._live_in_graph,) = self.db.execute(query, (self.about.graph_rows,)).fetchone()
+        return self._live_in_graph
 
 
 def fused(lists: Iterable[Hits]) -> Hits:

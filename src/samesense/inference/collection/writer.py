@@ -244,7 +244,7 @@ class Writer:
         about = self.about
         vectors = about.map_vectors(self.folder)
         rows = np.arange(about.rows)
-        graph = Graph.build(store.blocks(rows, rows, vectors), about.dim, half=about.dtype == "float16")
+        graph = Graph.build(store.blocks(rows, rows, vectors), about.dim)
         about.recall, about.queries = tune(
             graph, lambda some: vectors[some], lambda: store.blocks(rows, rows, vectors), about.rows, RECALL
         )
