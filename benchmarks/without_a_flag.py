@@ -333,9 +333,8 @@ def lines_of(place: Place, part: str, tasks: Sequence[Task]) -> list[Line]:
         larger = read_runs(place, task, LARGER)
         best = max(rivals, key=lambda name: rivals[name].mean)
         differences = {name: mean_difference(ours, runs) for name, runs in rivals.items()}
-        seeds = {run.seed for run in ours.evidence} & {run.seed for run in rivals[best].evidence}
-        ours, start = ours.of_seeds(seeds), start.of_seeds(seeds & {run.seed for run in start.evidence})
-        rivals[best] = rivals[best].of_seeds(seeds)
+        ours, rivals[best] = on_shared_seeds(ours, rivals[best])
+        start, _ = on_shared_seeds(start, ours)
         comparison = compare_runs(ours.evidence, rivals[best].evidence, SAMPLES)
         gain = compare_runs(ours.evidence, start.evidence[: len(ours.evidence)], SAMPLES)
         lines.append(
@@ -343,7 +342,7 @@ def lines_of(place: Place, part: str, tasks: Sequence[Task]) -> list[Line]:
                 part=part,
                 task=task.name,
                 metric=task.test(place.data).statistic,
-                seeds=len(seeds),
+                seeds=len(ours.evidence),
                 start=start.mean,
                 ours=ours.mean,
                 rivals={name: runs.mean for name, runs in rivals.items()},
@@ -363,10 +362,16 @@ def lines_of(place: Place, part: str, tasks: Sequence[Task]) -> list[Line]:
     return lines
 
 
+def on_shared_seeds(first: Runs, second: Runs) -> tuple[Runs, Runs]:
+    """Return the runs of two systems with the seeds that both have."""
+    seeds = {run.seed for run in first.evidence} & {run.seed for run in second.evidence}
+    return first.of_seeds(seeds), second.of_seeds(seeds)
+
+
 def mean_difference(ours: Runs, its: Runs) -> float:
     """Return how far our mean figure is above that of a rival, over the seeds that both have."""
-    seeds = {run.seed for run in ours.evidence} & {run.seed for run in its.evidence}
-    return ours.of_seeds(seeds).mean - its.of_seeds(seeds).mean
+    mine, theirs = on_shared_seeds(ours, its)
+    return mine.mean - theirs.mean
 
 
 def recipes_table(lines: Sequence[Line]) -> str:
@@ -429,9 +434,8 @@ def variants_table(place: Place, tasks: Sequence[Task]) -> str:
 
 def variant_row(task: Task, name: str, variant: Runs, ours: Runs) -> str:
     """Return a row of the table of variants, over the seeds that both have."""
-    seeds = {run.seed for run in variant.evidence} & {run.seed for run in ours.evidence}
-    its, mine = ([run for run in runs.evidence if run.seed in seeds] for runs in (variant, ours))
-    comparison = compare_runs(its, mine, SAMPLES)
+    variant, ours = on_shared_seeds(variant, ours)
+    comparison = compare_runs(variant.evidence, ours.evidence, SAMPLES)
     interval = f"{100 * comparison.difference:+.2f} [{100 * comparison.low:+.1f}, {100 * comparison.high:+.1f}]"
     cells = [task.name, name, f"{variant.mean:.2f}", f"{ours.mean:.2f}", interval]
     return f"| {' | '.join([*cells, f'{variant.seconds:.0f} / {ours.seconds:.0f}'])} |"
