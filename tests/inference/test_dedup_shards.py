@@ -120,7 +120,8 @@ def test_a_worker_that_dies_costs_its_task(stage, place, tmp_path):
     same(make(place, tmp_path / "many", workers=2), expected)
     assert not (place / "dies-now").exists()
     done = tasks(place)
-    assert len(done) == len(set(done)) + 1
+    # The pool ends with its worker, so that a task of the other one may begin again too.
+    assert 1 <= len(done) - len(set(done)) <= 2
 
 
 def killed_in(stage, place, work, options):

@@ -15,6 +15,7 @@ import numpy as np
 
 from samesense.encoder.cosine import unit
 from samesense.encoder.maps.standardize import NARROW
+from samesense.execution.unread import counted
 from samesense.inference.models.model import Model
 from samesense.types import Floats
 
@@ -41,7 +42,8 @@ def is_untuned(start: Model, cosines: Floats | None) -> bool:
 
 def paraphrase_recall(model: Model) -> dict[str, float]:
     """Return by language how often the nearest sentence is the paraphrase, in either direction, from 0 to 1."""
-    return {language: _recall(model, *sides) for language, sides in _paraphrases().items()}
+    with counted(apart=True):  # a command reports unread texts of its data, not of these
+        return {language: _recall(model, *sides) for language, sides in _paraphrases().items()}
 
 
 def _recall(model: Model, sentences: Sequence[str], paraphrases: Sequence[str]) -> float:
