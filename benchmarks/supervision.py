@@ -1,6 +1,7 @@
 """Twenty tasks of all kinds of supervision, for ``without_a_flag.py``: what is trained on, and what is tested.
 
-Half of them are development tasks, on which defaults are chosen; the final tasks are run once, at the end. Training
+Half of them are development tasks, on which defaults are chosen; the final tasks are run once, at the end. Three of the
+development sets are also tasks of learning curves, with more and fewer rows, and five are tasks of races. Training
 rows are drawn by the seed, without the pairs that stand in the test; test rows are the same for all seeds.
 """
 
@@ -225,4 +226,21 @@ FINAL = (
 )
 """Tasks that are run once, when the defaults stand."""
 
-PARTS = {"development": DEVELOPMENT, "final": FINAL}
+LABELS = (50, 100, 200, 500, 1000)
+"""Training rows of the learning curves."""
+
+CURVES = tuple(
+    task
+    for rows in LABELS
+    for task in (
+        _of_pairs(f"STS-B, {rows:,}", "scored", "default", rows, _scored("en/stsb.train"), _scored("en/stsb.test")),
+        _of_pairs(f"MRPC, {rows:,}", "binary", "default", rows, _scored("en/mrpc.train"), _scored("en/mrpc.test")),
+        _titled(f"titles of BBC, {rows:,}", rows, "docs/bbc", 500),
+    )
+)
+"""Tasks that differ in the number of labels alone."""
+
+RACED = tuple(task for task in DEVELOPMENT if task.start == "default" and task.name != "SST-2, 200")
+"""Development tasks on which a race is compared with the command without a flag."""
+
+PARTS = {"development": DEVELOPMENT, "final": FINAL, "curves": CURVES, "race": RACED}

@@ -37,6 +37,14 @@ NAMES = {
 }
 
 
+FLAGLESS = {
+    "final": "Final tasks",
+    "development": "Development tasks",
+    "curves": "Few and many labels",
+    "race": "What a race adds",
+}
+"""Headings by the part of the tasks."""
+
 COLUMNS = {"sts-avg-6 of 7": "mean of 6 (STS16 not run)"}
 
 
@@ -419,10 +427,12 @@ def whole() -> str:
 def flagless() -> str:
     """Return the tables of the page on the command without a flag."""
     lines = read_record()
-    # The final tasks first.
-    parts = sorted({line.part for line in lines}, reverse=True)
     return page(
-        {f"{part.capitalize()} tasks": flagless_table([line for line in lines if line.part == part]) for part in parts}
+        {
+            title: flagless_table([line for line in lines if line.part == part])
+            for part, title in FLAGLESS.items()
+            if any(line.part == part for line in lines)
+        }
     )
 
 

@@ -3,7 +3,8 @@
 Twenty tasks of all kinds of supervision (``supervision.py``): ten on which defaults are chosen, and ten that are run
 once. Rivals are the documented recipes of sentence-transformers and SetFit and the bare defaults of its trainer
 (``rivals.py``), a linear model on the start's frozen vectors, the untouched start, and untouched bge-small. All have
-the same rows and the same start model. Only ``--model`` and ``--seed`` are added to our command.
+the same rows and the same start model. Only ``--model`` and ``--seed`` are added to our command. Part ``curves`` has
+three sets with 50 to 1,000 labels, and part ``race`` compares our command with ten minutes of ``samesense race``.
 
     python benchmarks/without_a_flag.py run --data DATA --models MODELS --folder FOLDER --part development --seeds 1 2 3
     python benchmarks/without_a_flag.py table --data DATA --models MODELS --folder FOLDER --part development
@@ -46,6 +47,9 @@ Floats = npt.NDArray[np.float64]
 OURS, START, FROZEN, LARGER = "samesense", "start", "linear on frozen vectors", "bge-small, untouched"
 """Systems beside the rivals that train; the last two are not trained encoders."""
 
+RACE, BUDGET = "race, 10 minutes", "10m"
+"""The system of part ``race``, and its wall time."""
+
 SAMPLES = 2000
 
 RECORD = Path(__file__).parent / "results" / "without_a_flag.jsonl"
@@ -71,8 +75,10 @@ class Place:
         return self.folder / task.name.replace(" ", "_").replace(",", "") / name
 
 
-def systems_of(task: Task, variants: Iterable[str] = ()) -> list[str]:
-    """Return the systems of a task, ours first."""
+def systems_of(task: Task, part: str, variants: Iterable[str] = ()) -> list[str]:
+    """Return the systems of a task in a part, ours first."""
+    if part == "race":
+        return [OURS, START, RACE]
     english = task.start != "me5-small"
     frozen = [FROZEN] if task.kind in ("scored", "binary", "nli") else []
     larger = [LARGER] if english and task.start != "bge-small-en" else []
@@ -82,12 +88,14 @@ def systems_of(task: Task, variants: Iterable[str] = ()) -> list[str]:
 # --- runs
 
 
-def run(place: Place, tasks: Sequence[Task], seeds: Sequence[int], systems: Sequence[str], limit: float) -> None:
+def run(
+    place: Place, part: str, tasks: Sequence[Task], seeds: Sequence[int], systems: Sequence[str], limit: float
+) -> None:
     """Make the runs that are missing, seed by seed, so that a stopped call has whole seeds."""
     ends = time.monotonic() + 60 * limit
     for seed in seeds:
         for task in tasks:
-            for system in systems_of(task, place.variants):
+            for system in systems_of(task, part, place.variants):
                 path = place.results(task, system, seed)
                 if path.is_file() or (systems and system not in systems):
                     continue
@@ -111,6 +119,8 @@ def run_system(place: Place, task: Task, system: str, seed: int, scratch: Path) 
     model = start
     if system == OURS or system in place.variants:
         facts, model = train_ours(task, rows, start, seed, scratch, place.variants.get(system, []))
+    elif system == RACE:
+        facts, model = race(task, rows, seed, scratch)
     elif system == LARGER:
         model = str(place.models / "bge-small-en")
     elif system not in (START, FROZEN):
@@ -162,6 +172,14 @@ def train_ours(
         facts["weight_share"] = record["weight_share"]
     facts["steps"] = record["outcome"]["steps"]
     return facts, str(output)
+
+
+def race(task: Task, rows: list[Row], seed: int, scratch: Path) -> tuple[dict[str, Any], str]:
+    """Search by our race, from the default model and its static form."""
+    output = scratch / "race"
+    file = write_training_file(task, rows, scratch)
+    words = [sys.executable, "-m", "samesense", "race", str(file), "--output", str(output), "--seed", str(seed)]
+    return timed([*words, "--budget", BUDGET, "--no-at-hand"]), str(output)
 
 
 def train_rival(
@@ -326,7 +344,7 @@ def lines_of(place: Place, part: str, tasks: Sequence[Task]) -> list[Line]:
     lines = []
     for task in tasks:
         ours, start = read_runs(place, task, OURS), read_runs(place, task, START)
-        names = [*names_of(task.kind), *([FROZEN] if FROZEN in systems_of(task) else [])]
+        names = [name for name in systems_of(task, part) if name not in (OURS, START, LARGER)]
         rivals = {name: runs for name in names if (runs := read_runs(place, task, name)) is not None}
         if ours is None or start is None or not rivals:
             continue
@@ -471,7 +489,7 @@ def main() -> None:
     place = Place(args.data, args.models, args.folder, variants)
     tasks = [task for task in PARTS[args.part] if not args.tasks or task.name.startswith(tuple(args.tasks))]
     if args.action == "run":
-        run(place, tasks, args.seeds, args.systems, args.limit)
+        run(place, args.part, tasks, args.seeds, args.systems, args.limit)
     lines = lines_of(place, args.part, tasks)
     print(table(lines))
     if variants:

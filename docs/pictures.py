@@ -383,7 +383,9 @@ def convergence() -> Picture:
             look: _mean_curve([row["curve"] for row in lines if (row["variant"], row["dataset"]) == (variant, dataset)])
             for variant, look in (("cosent", "pull"), (rival, "push"))
         }
-        _learning(picture, (EDGE + panel % 2 * WIDTH / 2, 78 + 160 * (panel // 2)), name, ways)
+        corner = (EDGE + panel % 2 * WIDTH / 2, 78 + 160 * (panel // 2))
+        last = max(step for points in ways.values() for step, _ in points)
+        _lines(picture, corner, name, ways, ("0", f"{last:g} steps"))
     return picture
 
 
@@ -395,26 +397,30 @@ def _mean_curve(seeds: list[list[Point]]) -> list[Point]:
     ]
 
 
-def _learning(picture: Picture, corner: Point, title: str, ways: dict[str, list[Point]]) -> None:
-    """Draw a line per way from step 0; the ends of both axes are labelled."""
+def _lines(picture: Picture, corner: Point, title: str, ways: dict[str, list[Point]], ends: tuple[str, str]) -> None:
+    """Draw a line per way, each in the look of its name; the ends of both axes are labelled."""
     left = corner[0] + 24
     top = corner[1] + 16
     width = WIDTH / 2 - 2 * EDGE - 24
     height = 96
-    last = max(step for points in ways.values() for step, _ in points)
+    places = [along for points in ways.values() for along, _ in points]
+    first = min(places)
+    last = max(places)
     scores = [score for points in ways.values() for _, score in points]
     low = math.floor(min(scores))
     high = math.ceil(max(scores))
 
-    def place(step: float, score: float) -> Point:
-        return round(left + width * step / last, 1), round(top + height * (high - score) / (high - low), 1)
+    def place(along: float, score: float) -> Point:
+        return round(left + width * (along - first) / (last - first), 1), round(
+            top + height * (high - score) / (high - low), 1
+        )
 
     picture.text(left, corner[1] + 5, title, "small")
     for score in (low, high):
-        picture.text(left - 4, place(0, score)[1] + 5, str(score), "muted", "end", room=24)
+        picture.text(left - 4, place(first, score)[1] + 5, str(score), "muted", "end", room=24)
     picture.line((left, top + height), (left + width, top + height), tip=False)
-    picture.text(left, top + height + 18, "0", "muted", "middle")
-    picture.text(left + width, top + height + 18, f"{last:g} steps", "muted", "end")
+    picture.text(left, top + height + 18, ends[0], "muted", "middle")
+    picture.text(left + width, top + height + 18, ends[1], "muted", "end")
     for look, points in ways.items():
         for before, after in itertools.pairwise(points):
             picture.line(place(*before), place(*after), look=look, tip=False)
@@ -423,9 +429,8 @@ def _learning(picture: Picture, corner: Point, title: str, ways: dict[str, list[
 def without_a_flag() -> Picture:
     """How far a training without a flag and each recipe raise the figure of the start, by task."""
     lines = [json.loads(line) for line in WITHOUT_A_FLAG.read_text(encoding="utf-8").splitlines()]
-    # The final tasks first.
-    names = sorted({line["part"] for line in lines}, reverse=True)
-    parts = {part: [line for line in lines if line["part"] == part] for part in names}
+    parts = {part: [line for line in lines if line["part"] == part] for part in ("final", "development")}
+    lines = [line for of_part in parts.values() for line in of_part]
     gains = [value - line["start"] for line in lines for value in (line["ours"], *line["rivals"].values())]
     lowest, highest = math.floor(min(0, *gains) / 5) * 5, math.ceil(max(gains) / 5) * 5
     left = EDGE + 12
@@ -454,6 +459,24 @@ def without_a_flag() -> Picture:
     step = 10 if highest - lowest > 20 else 5
     for gain in range(math.ceil(lowest / step) * step, highest + 1, step):
         picture.text(place(gain), level + 20, f"{gain:+d}" if gain else "start", "muted", "middle")
+    return picture
+
+
+def few_labels() -> Picture:
+    """How the figure of a training without a flag and of the best recipe grows with the number of labels."""
+    lines = [json.loads(line) for line in WITHOUT_A_FLAG.read_text(encoding="utf-8").splitlines()]
+    by_set: dict[str, list[tuple[int, dict[str, float]]]] = {}
+    for line in lines:
+        if line["part"] == "curves":
+            name, labels = line["task"].rsplit(", ", 1)
+            figures = {"pull": line["ours"], "push": line["rivals"][line["best"]], "plain": line["start"]}
+            by_set.setdefault(name, []).append((int(labels.replace(",", "")), figures))
+    picture = Picture("Few and many labels", 78 + 160 * math.ceil(len(by_set) / 2))
+    picture.legend(24, "samesense train, no flag", "the best recipe; grey: the start")
+    for panel, (name, points) in enumerate(by_set.items()):
+        ways = {look: [(math.log(labels), figures[look]) for labels, figures in points] for look in points[0][1]}
+        corner = (EDGE + panel % 2 * WIDTH / 2, 78 + 160 * (panel // 2))
+        _lines(picture, corner, name, ways, (str(points[0][0]), f"{points[-1][0]:,} labels"))
     return picture
 
 
