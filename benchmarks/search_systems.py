@@ -160,7 +160,7 @@ def usearch(job: Job) -> Built:
     index = Index(
         ndim=job.vectors.shape[1],
         metric="ip",
-        dtype="f16",
+        dtype="bf16",
         connectivity=CONNECTIVITY,
         expansion_add=CANDIDATES,
     )
@@ -175,7 +175,7 @@ def usearch(job: Job) -> Built:
 
         return answer
 
-    return Built("float16", {width: at_width(width) for width in WIDTHS})
+    return Built("bfloat16", {width: at_width(width) for width in WIDTHS})
 
 
 def hnswlib(job: Job) -> Built:

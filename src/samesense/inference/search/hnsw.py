@@ -59,7 +59,7 @@ class Graph:
 
     @classmethod
     def build(cls, blocks: Iterable[Block], dim: int, *, threads: int = 0) -> Graph:
-        """Return a new graph of the rows of the blocks, numbered in their order, in float16.
+        """Return a new graph of the rows of the blocks, numbered in their order, in bfloat16.
 
         ``threads`` is 0 for all cores; with 1 the graph is deterministic.
         """
@@ -71,8 +71,9 @@ class Graph:
             ndim=dim,
             # The inner product of unit rows is their cosine, and takes less time.
             metric="ip",
-            # Takes half of the space and two thirds of the time of float32; scores are computed from the vectors.
-            dtype="f16",
+            # Half of the space and of the time of float32; scores are computed from the vectors. Eight bits take less,
+            # but cannot tell the rows of a narrow cone apart (recall 0.90 at mean cosine 0.8).
+            dtype="bf16",
             connectivity=CONNECTIVITY,
             expansion_add=EXPANSION_BUILD,
         )
