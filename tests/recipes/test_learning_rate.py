@@ -29,10 +29,10 @@ def static(tmp_path):
     return str(path)
 
 
-def made(folder, name, width):
+def made(folder, name, width, layers=6):
     path = folder / name
     path.mkdir()
-    (path / "config.json").write_text(json.dumps({"hidden_size": width}))
+    (path / "config.json").write_text(json.dumps({"hidden_size": width, "num_hidden_layers": layers}))
     return str(path)
 
 
@@ -43,6 +43,7 @@ def rate(data, model, *, config="auto", method="auto", **settings):
     steps = planned.settings.steps(PAIRS)
     why = {
         1e-4: f"learning rate 0.0001: {steps} steps are few for 2e-05 with a hidden size of 384",
+        5e-5: f"learning rate 5e-05: {steps} steps are few for 2e-05 with a hidden size of 384 and 12 layers",
         1e-2: "learning rate 0.01: the start has static token vectors, no transformer",
     }
     assert messages == ([f"{why[learning_rate]}; `learning_rate` overrides"] if learning_rate in why else [])
@@ -52,7 +53,10 @@ def rate(data, model, *, config="auto", method="auto", **settings):
 def test_few_steps_of_a_small_transformer_take_larger_ones(data, tmp_path):
     small = made(tmp_path, "small", 384)
     wide = made(tmp_path, "wide", 768)
+    deep = made(tmp_path, "deep", 384, layers=12)
     assert rate(data, small) == 1e-4
+    assert rate(data, deep) == 5e-5
+    assert rate(data, deep, epochs=70) == 2e-5
     assert rate(data, wide) == 2e-5
     assert rate(data, small, epochs=60) == 1e-4  # 480 steps of 16 pairs
     assert rate(data, small, epochs=70) == 2e-5
@@ -65,8 +69,8 @@ def test_what_is_given_counts_and_a_named_file_is_that_of_the_paper(data, tmp_pa
     assert rate(data, small, learning_rate=3e-5) == 3e-5
     assert rate(data, small, config="cosent") == 2e-5
     config_file = tmp_path / "own.toml"
-    config_file.write_text("learning_rate = 5e-5\n")
-    assert rate(data, small, config=str(config_file)) == 5e-5
+    config_file.write_text("learning_rate = 4e-5\n")
+    assert rate(data, small, config=str(config_file)) == 4e-5
     config_file.write_text("epochs = 2.0\n")
     assert rate(data, small, config=str(config_file)) == 1e-4
     assert rate(data, small, encoder="cross", loss="cosent") == 2e-5

@@ -19,14 +19,17 @@ STATIC = 1e-2
 SMALL = 1e-4
 """For few steps of a small transformer on labelled pairs (docs/training.md)."""
 
-FEW_SCORED = 5e-5
-"""For few scored pairs by MSE and a small transformer that was tuned for sentences (docs/training.md)."""
+SMALL_DEEP = 5e-5
+"""For those of more than :data:`SHALLOW` layers, and for few scored pairs by MSE (docs/training.md)."""
 
 FEW_STEPS = 500
 """Steps up to which :data:`SMALL` is taken: measured from 92 to 480."""
 
 SMALL_WIDTH = 384
 """Hidden size up to which :data:`SMALL` is taken: measured at 384."""
+
+SHALLOW = 6
+"""Layers up to which :data:`SMALL` is taken: measured at 6 and 12."""
 
 _CONFIGS = ["modules.json", "config.json", "*/config.json"]
 
@@ -46,22 +49,37 @@ def rate_for(settings: EncoderSettings, train: Examples, *, few_scored: bool = F
 
     Differs: the papers name one rate for all data; they train models of hidden size 768 or more in thousands of steps.
     """
-    width = _width(settings.model)
-    if width == 0:
+    shape = _shape(settings.model)
+    if shape is None:
+        return None
+    if shape == STATIC_VECTORS:
         return Rate(STATIC, "the start has static token vectors, no transformer")
     pairs = isinstance(settings, CosentSettings) and settings.encoder == "bi"
-    if not pairs or width is None or width > SMALL_WIDTH:
+    if not pairs or shape.width > SMALL_WIDTH:
         return None
     steps = settings.steps(settings.examples(train))
     if steps > FEW_STEPS:
         return None
     if few_scored:
-        return Rate(FEW_SCORED, "few scored pairs move a small start too far at a higher one", of_untuned_start=SMALL)
-    return Rate(SMALL, f"{steps} steps are few for {settings.learning_rate:g} with a hidden size of {width}")
+        return Rate(SMALL_DEEP, "few scored pairs move a small start too far at a higher one", of_untuned_start=SMALL)
+    why = f"{steps} steps are few for {settings.learning_rate:g} with a hidden size of {shape.width}"
+    if shape.layers > SHALLOW:
+        return Rate(SMALL_DEEP, f"{why} and {shape.layers} layers")
+    return Rate(SMALL, why)
 
 
-def _width(model: str) -> int | None:
-    """Return the hidden size of a transformer, 0 of static vectors; ``None`` where it cannot be read."""
+class _Shape(NamedTuple):
+    """Hidden size and number of layers of a transformer."""
+
+    width: int
+    layers: int
+
+
+STATIC_VECTORS = _Shape(0, 0)
+
+
+def _shape(model: str) -> _Shape | None:
+    """Return the shape of a transformer, zeros of static vectors; ``None`` where it cannot be read."""
     try:
         folder = _configs(model)
         listed = folder / "modules.json"
@@ -70,11 +88,14 @@ def _width(model: str) -> int | None:
             first = read_model_file(listed, Modules).root[0]
             # By its end, as the module's path differs between versions of sentence-transformers.
             if first.type.endswith("StaticEmbedding"):
-                return 0
+                return STATIC_VECTORS
             path = first.path
-        return read_model_file(folder / path / "config.json", TransformersConfig).hidden_size
+        config = read_model_file(folder / path / "config.json", TransformersConfig)
     except (SamesenseError, OSError):  # what opens the model says what is wrong
         return None
+    if config.hidden_size is None:
+        return None
+    return _Shape(config.hidden_size, config.num_hidden_layers or 0)
 
 
 def _configs(model: str) -> Path:
