@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
+from samesense.data import PairData
 from samesense.data.examples import Examples
 from samesense.encoder.model_files import Modules, TransformersConfig, read_model_file
 from samesense.encoder.names import resolve
@@ -20,7 +21,7 @@ SMALL = 1e-4
 """For few steps of a small transformer on labelled pairs (docs/training.md)."""
 
 SMALL_DEEP = 5e-5
-"""For those of more than :data:`SHALLOW` layers, and for few scored pairs by MSE (docs/training.md)."""
+"""For those of more than :data:`SHALLOW` layers in :data:`ENOUGH_STEPS`, and for few scored pairs (docs/training.md)."""
 
 FEW_STEPS = 500
 """Steps up to which :data:`SMALL` is taken: measured from 92 to 480."""
@@ -29,7 +30,10 @@ SMALL_WIDTH = 384
 """Hidden size up to which :data:`SMALL` is taken: measured at 384."""
 
 SHALLOW = 6
-"""Layers up to which :data:`SMALL` is taken: measured at 6 and 12."""
+"""Layers up to which :data:`SMALL` is always taken: measured at 6 and 12."""
+
+ENOUGH_STEPS = 200
+"""Steps from which on :data:`SMALL_DEEP` teaches scored and binary pairs as much: measured at 92 and 250."""
 
 _CONFIGS = ["modules.json", "config.json", "*/config.json"]
 
@@ -63,7 +67,9 @@ def rate_for(settings: EncoderSettings, train: Examples, *, few_scored: bool = F
     if few_scored:
         return Rate(SMALL_DEEP, "few scored pairs move a small start too far at a higher one", of_untuned_start=SMALL)
     why = f"{steps} steps are few for {settings.learning_rate:g} with a hidden size of {shape.width}"
-    if shape.layers > SHALLOW:
+    # NLI labels are further from what starts measure, and need the higher rate.
+    suits_deep = steps >= ENOUGH_STEPS and isinstance(train, PairData) and train.kind != "nli"
+    if shape.layers > SHALLOW and suits_deep:
         return Rate(SMALL_DEEP, f"{why} and {shape.layers} layers")
     return Rate(SMALL, why)
 
