@@ -131,5 +131,8 @@ def described(error: BaseException, most: int = 400) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of what an error says, or its class where it says nothing."""
-    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+    """Return the first line of what an error says, or its class where it says nothing.
+
+    Backticks become quotes, as backticks of our messages mark arguments, which a command spells as flags.
+    """
+    return next(iter(str(error).strip().splitlines()), type(error).__name__).replace("`", "'")

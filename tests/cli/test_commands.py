@@ -35,11 +35,26 @@ def test_misuse_is_one_line_and_exit_code_2(run, folder, tmp_path):
         assert err.count("\n") == 1
 
 
+def test_backticks_of_a_user_stay(run, tmp_path):
+    rows = ["text1,text2,label", "use `foo_bar` now,call `x_y`,1", "use `foo_bar` now,call `x_y`,0", "c,d,1", ""]
+    (tmp_path / "texts.csv").write_text("\n".join(rows))
+    code, out, _ = run("doctor", tmp_path / "texts.csv")
+    assert code == 0
+    assert "use `foo_bar` now | call `x_y`" in out
+    (tmp_path / "labels.csv").write_text("text1,text2,label\nuse it,now,`my_label`\nc,d,1\n")
+    code, _, err = run("doctor", tmp_path / "labels.csv")
+    assert code == 2
+    assert "'`my_label`'" in err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("doctor", "caf\udce9.tsv"), "Arguments must be UTF-8; received 'caf\\udce9.tsv'. Set the terminal to UTF-8."),
         (("similarity", "default", "a", "\udcff"), "Arguments must be UTF-8; received '\\udcff'."),
+        (("doctor", ""), "The name of a source is empty"),
+        (("dedup", "", "--model", "default"), "The name of a source is empty"),
+        (("train", "", "--output", "o", "--dry-run"), "The name of a source is empty"),
         (("doctor", "x" * 300 + ".tsv"), ".tsv: there is no such file"),
         (("doctor", "x" * 300), "this is no existing file or folder"),
         (("mine", "x" * 300 + ".txt"), ": there is no such file"),

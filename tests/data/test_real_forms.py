@@ -55,6 +55,31 @@ def test_a_semicolon_in_quotes_is_one_of_the_text(tmp_path):
     assert samesense.read(tmp_path / "a.csv").texts == ["one; and two", "two"]
 
 
+@pytest.mark.parametrize(
+    ("header", "rows"),
+    [
+        ("sentence1;sentence2;similarity (0-5, expert)", ["A cat;A dog;4,5", "A cat;Rain;0,5"]),
+        ('sentence1,sentence2,"similarity, 0 to 5"', ["A cat,A dog,4.5", "A cat,Rain,0.5"]),
+    ],
+)
+def test_a_comma_in_a_name_is_no_delimiter(tmp_path, header, rows):
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join([header, *rows, ""]))
+    data = samesense.read(path)
+    assert (data.pairs(), list(data.labels)) == ([("A cat", "A dog"), ("A cat", "Rain")], [4.5, 0.5])
+    columns = detect_kind(path).columns
+    assert list(samesense.read(path, columns=columns).labels) == [4.5, 0.5]
+
+
+def test_two_delimiters_that_fit_equally_are_asked_for(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("name;price, EUR\nblue chair;1,50\nred chair;2,50\n")
+    with pytest.raises(DataError, match=r"by commas and by semicolons.*`delimiter` comma, or `delimiter` semicolon"):
+        samesense.read(path)
+    texts = samesense.read(path, delimiter="semicolon", columns='"price, EUR"').texts
+    assert texts == samesense.read(path, delimiter="semicolon", columns="price, EUR").texts == ["1,50", "2,50"]
+
+
 def test_columns_that_are_not_read_are_named_and_that_is_a_guess(tmp_path):
     path = table(tmp_path, "text,summary,keywords", [(first, second, three) for first, second, three in TEXTS])
     detected = detect_kind(path)

@@ -57,7 +57,8 @@ def test_yes_no_labels_say_how_high_spearman_can_be(yes):
     assert best == pytest.approx(spearmanr(perfect, labels).statistic)
     assert best == pytest.approx(np.sqrt(3 * yes * (120 - yes) / (120**2 - 1)))
     task = StsTask(replace(pairs(labels.tolist()), kind="binary"))
-    assert task.remark() == f"yes/no labels: Spearman is at most {100 * best:.1f} here ({yes} of 120 are yes)"
+    bound = f"without equal scores, Spearman is at most {100 * best:.1f} here"
+    assert task.remark() == f"yes/no labels: {bound} ({yes} of 120 are yes)"
 
 
 def test_graded_labels_have_no_such_remark():

@@ -29,7 +29,7 @@ def test_a_dev_set_is_held_out_given_or_left_out(toy_pairs):
 def test_a_test_of_yes_no_labels_says_how_high_spearman_can_be(toy_pairs):
     test = [(f"text {number}", f"other {number}", number % 2) for number in range(120)]
     lines = plan(toy_pairs / "train.tsv", test=test).lines()
-    assert "  yes/no labels: Spearman is at most 86.6 here (60 of 120 are yes)" in lines
+    assert "  yes/no labels: without equal scores, Spearman is at most 86.6 here (60 of 120 are yes)" in lines
     assert "yes/no" not in "".join(plan(toy_pairs / "train.tsv", test=toy_pairs / "test.tsv").lines())
 
 

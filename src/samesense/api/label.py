@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from samesense.choices import PairsBy, ScaleName, check_choice
-from samesense.data.rows.columns import check_columns
+from samesense.data.rows.columns import check_columns, split_columns
 from samesense.data.rows.sources import Source, in_memory, name_of, names_among, rereadable
 from samesense.data.rows.text import Header, Quoting, reads_tables
 from samesense.errors import ConfigError, DataError, MissingExtraError
@@ -244,6 +244,6 @@ def _read(source: Source, columns: str | None) -> tuple[list[str] | None, list[P
         return unlabelled_texts(source, columns), []
     names = detected.columns
     # Pairs are read by three names; that of the label need not exist.
-    if names is not None and names.count(",") == 1:
+    if names is not None and len(split_columns(names)) == 2:
         names += ",label"
     return None, read_bare_pairs(source, columns=names)

@@ -9,6 +9,7 @@ from typing import Any
 from samesense.api import data as api
 from samesense.cli.command import command_of
 from samesense.cli.output import Flag, Json, Several, as_flags, logger, put, put_json
+from samesense.data.examples import conflict_lines
 from samesense.data.rows.sources import distinct_names, short_name
 from samesense.errors import BadRowsError, ConfigError, SamesenseError
 
@@ -53,6 +54,8 @@ def doctor(
         if json:
             put_json([report.to_dict()])
         else:
-            put(as_flags("\n".join(report.lines(all_rows=all_rows))))
+            texts = conflict_lines(report.conflicts, all_rows=all_rows)
+            for line in report.lines(all_rows=all_rows):
+                put(line if line in texts else as_flags(line))
     if failed:
         sys.exit(2)

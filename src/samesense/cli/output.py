@@ -32,9 +32,22 @@ Text = Annotated[str, Parameter(allow_leading_hyphen=True)]
 logger = logging.getLogger("samesense.cli")
 
 
+# Backticks within quotes are those of a user's text or label.
+_ARGUMENT = re.compile(r"""(?<!\w)(?P<mark>['"]).*?(?P=mark)(?!\w)|`(?P<name>[a-z][a-z0-9_]*)`""")
+
+
 def as_flags(message: str) -> str:
-    """Return a message of the library with its argument names, such as `label_range`, spelled as flags."""
-    return re.sub(r"`([a-z][a-z0-9_]*)`", lambda match: f"--{match[1].replace('_', '-')}", message)
+    """Return a message of the library with its argument names, such as `label_range`, spelled as flags.
+
+    >>> as_flags("a label is '`my_label`': give `label_range`")
+    "a label is '`my_label`': give --label-range"
+    """
+    return _ARGUMENT.sub(_spelled, message)
+
+
+def _spelled(match: re.Match[str]) -> str:
+    name = match["name"]
+    return match[0] if name is None else f"--{name.replace('_', '-')}"
 
 
 class _ToStandardError(logging.Handler):

@@ -29,6 +29,7 @@ from samesense.data.rows.columns import (
     first_pair_of,
     holds_lists,
     is_distance,
+    join_columns,
     join_names,
     label_beside_negative,
     layout_of,
@@ -39,6 +40,7 @@ from samesense.data.rows.columns import (
     refuse_lists,
     resolve_columns,
     spelled_names,
+    split_columns,
     unread_labels,
 )
 from samesense.data.rows.labels import is_quantity
@@ -211,8 +213,8 @@ def _form_of_table(lines: Sequence[str]) -> tuple[str, str] | None:
 
 def _kind_of_columns(rows: Sequence[Row], columns: str, source: str) -> DataKind:
     """Return the kind of the columns that the user names."""
-    names = columns.split(",")
-    if len(names) == 1:
+    names = split_columns(columns)
+    if len(names) == 1 or columns in names_in(rows):
         return "texts"
     if len(names) > 3:
         return "pairs"
@@ -284,7 +286,7 @@ def _detect_triplet(rows: Sequence[Row], label: str | None, source: str) -> Dete
         return None
     if label is not None:
         raise label_beside_negative(triplet[:2], label, triplet[2], source)
-    return DetectedKind("pairs", f"the columns {join_names(triplet)}", columns=",".join(triplet))
+    return DetectedKind("pairs", f"the columns {join_names(triplet)}", columns=join_columns(triplet))
 
 
 def _resolved_pairs(names: Sequence[str], source: str) -> Columns | None:
@@ -316,7 +318,7 @@ def _refuse_judgements(rows: Sequence[Row], layout: Layout | None, source: str) 
         if name in layout.columns or not judges or not _numbers_of(rows, name, different=True):
             continue
         refuse_distance(name, source)
-        pair = ",".join(layout.columns)
+        pair = join_columns(layout.columns)
         raise DataError(
             f"{source}: column {name!r} seems to say how well the texts of a row belong together, and without it all "
             f"rows would be positives. For labelled pairs: `columns` {quoted(f'{pair},{name}')}; if it says something "
@@ -368,7 +370,7 @@ def _detect_from_cells(rows: Sequence[Row], source: str) -> DetectedKind | None:
     other_columns = columns_besides(names, texts)
     pairs = guessed_pairs(rows)
     if pairs is not None:
-        return DetectedKind("pairs", f"two columns of texts and {pairs.split(',')[-1]}", sure=False, columns=pairs)
+        return DetectedKind("pairs", f"two columns of texts and {split_columns(pairs)[-1]}", sure=False, columns=pairs)
     # A premise and a hypothesis need a label, so that two columns of them are not taken for pairs that match.
     if len(texts) == 2 and not other_columns and not {"premise", "hypothesis"} <= spelled.keys():
         return _guess_two_columns(rows, texts, source)
@@ -437,7 +439,7 @@ def _guess_two_columns(rows: Sequence[Row], texts: Sequence[str], source: str) -
 
 
 def _guess(kind: DataKind, columns: Sequence[str], by: str) -> DetectedKind:
-    return DetectedKind(kind, by, sure=False, columns=",".join(columns))
+    return DetectedKind(kind, by, sure=False, columns=join_columns(columns))
 
 
 def _layout(names: Sequence[str], source: str) -> Layout | None:

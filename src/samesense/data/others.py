@@ -13,7 +13,7 @@ from samesense.data.kinds import DetectedKind, detect_kind, hold_lists, holds_do
 from samesense.data.pairs.data import PairData
 from samesense.data.pairs.keys import Keys, pair_keys, plain_keys, plain_text
 from samesense.data.pairs.read import read_bare_pairs
-from samesense.data.rows.columns import plain, spelled_names
+from samesense.data.rows.columns import plain, spelled_names, split_columns
 from samesense.data.rows.sources import Source, holds_lines, load_rows, name_of, names_in
 from samesense.data.rows.text_columns import SNIFFED_ROWS
 from samesense.data.sentences import Sentences, all_texts
@@ -30,7 +30,7 @@ def pairs_in(source: Source, columns: str | None) -> list[Pair]:
         present = _columns_present(source, columns)
         if present is None:
             detected = detect_kind(source)
-        elif present.count(",") < 2 or _has_lists(source):
+        elif len(split_columns(present)) < 3 or _has_lists(source):
             # Two text columns without a label are an anchor and a positive.
             detected = DetectedKind("tuples", "", columns=present)
         else:
@@ -46,7 +46,7 @@ def _columns_present(source: Source, columns: str | None) -> str | None:
     if columns is None:
         return None
     spelled = spelled_names(names_in(list(islice(load_rows(source), SNIFFED_ROWS))))
-    if all(plain(name) in spelled for name in columns.split(",")):
+    if all(plain(name) in spelled for name in split_columns(columns)):
         return columns
     return None
 
@@ -98,10 +98,10 @@ def _texts_in(source: Source, columns: str | None) -> Iterable[str]:
 
 def _column_of_texts(source: Source, columns: str | None) -> str | None:
     """Return the first of ``columns`` if the source has it, else a detected column; ``None`` for all texts."""
-    column = _columns_present(source, columns and columns.split(",")[0])
+    column = _columns_present(source, columns and split_columns(columns)[0])
     if column is not None:
         return column
     detected = detect_kind(source)
     if detected.columns and detected.kind in ("texts", "classes"):
-        return detected.columns.split(",")[0]
+        return split_columns(detected.columns)[0]
     return None

@@ -52,7 +52,10 @@ class StsTask(Task):
             return ""
         best = best_spearman(self.data.labels)
         yes = int(sum(self.data.labels))
-        return f"yes/no labels: Spearman is at most {100 * best:.1f} here ({yes} of {len(self.data)} are yes)"
+        return (
+            f"yes/no labels: without equal scores, Spearman is at most {100 * best:.1f} here ({yes} of "
+            f"{len(self.data)} are yes)"
+        )
 
     def evaluate(self, candidate: Scorer) -> TaskResult:
         """Return ``spearman`` and ``pearson``, and as evidence scores and labels of Spearman over ``"all"``."""

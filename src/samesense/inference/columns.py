@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from samesense.data.rows.columns import Row, listed, spelled_names
+from samesense.data.rows.columns import Row, listed, spelled_names, split_columns
 from samesense.data.rows.sources import leads_to, refuse_columns
 from samesense.data.texts import is_table, read_text_rows
 from samesense.errors import ConfigError, DataError
@@ -57,7 +57,7 @@ def kept_columns(names: Sequence[str], text: str, keep: str | None, source: str)
     elif keep == ALL:
         columns = [name for name in names if name != text]
     else:
-        columns = [_named(names, name.strip(), source) for name in keep.split(",") if name.strip()]
+        columns = [_named(names, name, source) for name in split_columns(keep) if name]
     taken = [name for name in columns if name in OUTPUT_COLUMNS]
     if taken:
         raise ConfigError(

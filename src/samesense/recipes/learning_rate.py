@@ -21,7 +21,7 @@ SMALL = 1e-4
 """For few steps of a small transformer on labelled pairs (docs/training.md)."""
 
 SMALL_DEEP = 5e-5
-"""For those of more than :data:`SHALLOW` layers in :data:`ENOUGH_STEPS`, and for few scored pairs (docs/training.md)."""
+"""For those of more than :data:`SHALLOW` layers in enough steps, and for few scored pairs by MSE (docs/training.md)."""
 
 FEW_STEPS = 500
 """Steps up to which :data:`SMALL` is taken: measured from 92 to 480."""

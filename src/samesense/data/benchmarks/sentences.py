@@ -19,6 +19,7 @@ from samesense.data.rows.columns import (
     listed,
     named_column,
     spelled_names,
+    split_columns,
     text_problem,
 )
 from samesense.data.rows.labels import Scale, to_number
@@ -101,7 +102,7 @@ def labelled_sentences(
 def _columns(rows: Sequence[Row], columns: str | None, source: str) -> tuple[str, str]:
     names = names_in(rows)
     if columns is not None:
-        requested = columns.split(",")
+        requested = split_columns(columns)
         if len(requested) != 2:
             raise ConfigError(f"{source}: `columns` takes the text and the class here, text,class; got {columns!r}.")
         return named_column(names, requested[0], source), named_column(names, requested[1], source)

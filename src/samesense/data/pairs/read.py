@@ -17,6 +17,7 @@ from samesense.data.rows.columns import (
     Row,
     bad_rows_error,
     bad_texts,
+    join_columns,
     quoted,
     refuse_lists,
     resolve_columns,
@@ -188,7 +189,7 @@ def _log_unread(rows: Sequence[Row], names: Sequence[str], columns: Columns, sou
 def _warn_of_other_labels(resolved: Columns, label_candidates: Sequence[str], source: str) -> None:
     """Warn that other columns could be the labels too, and say how to choose one."""
     if resolved.label is not None and label_candidates:
-        columns = quoted(",".join((resolved.text1, resolved.text2, label_candidates[0])))
+        columns = quoted(join_columns((resolved.text1, resolved.text2, label_candidates[0])))
         not_read = " or ".join(map(repr, label_candidates))
         logger.warning(
             f"{source}: the labels are those of column {resolved.label!r}, not "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -332,7 +334,7 @@ def _apply_override(
 
 def _three_names(override: str, names: Sequence[str], source: str, example: str) -> list[str]:
     """Return the names that ``columns`` gives; ConfigError if they are not three different ones."""
-    requested = [name.strip() for name in override.split(",")]
+    requested = split_columns(override)
     if len(requested) != 3 or "" in requested or len(set(requested)) != 3:
         suggestion = _suggestion(example) or "question1,question2,is_duplicate"
         raise ConfigError(
@@ -354,7 +356,7 @@ def _unknown_names_error(missing: Sequence[str], names: Sequence[str], source: s
 
 def _suggestion(example: str) -> str:
     """Return an example of three columns, quoted for a shell; an empty string if it names others than three."""
-    if example.count(",") == 2:
+    if len(split_columns(example)) == 3:
         return quoted(example)
     return ""
 
@@ -363,7 +365,7 @@ def _missing_columns_error(names: Sequence[str], source: str, what: str, example
     message = f"{source}: {what} could not be found. Its columns: {listed(names)}."
     if example:
         what = "two texts that belong together"
-        if example.count(",") == 2:
+        if len(split_columns(example)) == 3:
             what = "two texts and the label"
         return DataError(f"{message} Name {what}: `columns` {quoted(example)}")
     pairs = ", ".join("/".join(pair) for pair in TEXT_PAIRS)
@@ -378,7 +380,28 @@ def quoted(columns: str) -> str:
     """Return column names, comma-separated, quoted for a shell if needed."""
     if not re.search(r"[^\w,.-]", columns):
         return columns
-    return f'"{columns}"'
+    mark = "'" if '"' in columns else '"'
+    return f"{mark}{columns}{mark}"
+
+
+def split_columns(columns: str) -> list[str]:
+    """Return the names in a text of column names; one with a comma stands in double quotes, as in CSV.
+
+    >>> split_columns('text1, text2,"score, 0 to 5"')
+    ['text1', 'text2', 'score, 0 to 5']
+    """
+    return [name.strip() for name in next(csv.reader([columns], skipinitialspace=True), [""])]
+
+
+def join_columns(names: Sequence[str]) -> str:
+    """Return the text of column names that :func:`split_columns` splits into these.
+
+    >>> join_columns(["text1", "text2", "score, 0 to 5"])
+    'text1,text2,"score, 0 to 5"'
+    """
+    sink = io.StringIO()
+    csv.writer(sink, lineterminator="").writerow(names)
+    return sink.getvalue()
 
 
 def _unlabelled_error(names: Sequence[str], source: str) -> DataError:
@@ -418,7 +441,7 @@ def check_columns(columns: object, name: str = "columns") -> None:
         return
     # Of a list of names, the fix is those names.
     are_names = isinstance(columns, list | tuple) and all(isinstance(column, str) for column in columns)
-    form = ",".join(columns) if are_names else "left,right,same"  # type: ignore[arg-type]  # texts
+    form = join_columns(columns) if are_names else "left,right,same"  # type: ignore[arg-type]  # texts
     raise ConfigError(f'`{name}` is one text, names separated by commas; received {columns!r}. Write {name}="{form}".')
 
 
@@ -426,10 +449,11 @@ def named_column(names: Sequence[str], columns: str, source: str) -> str:
     """Return the column that ``columns`` names, in the source's spelling; DataError if the source lacks it."""
     if columns in names:
         return columns
-    column = first_of((plain(columns),), spelled_names(names))
-    if column is not None:
+    requested = split_columns(columns)
+    column = first_of((plain(columns), plain(requested[0])), spelled_names(names))
+    if column is not None and len(requested) == 1:
         return column
-    if "," in columns:
+    if len(requested) > 1:
         raise ConfigError(f"{source}: one text a row is read here, so that `columns` takes one name; got {columns!r}.")
     raise DataError(
         f"{source}: `columns` names {columns!r}, which this source does not have. Its columns: {listed(names)}. "
@@ -490,7 +514,7 @@ def layout_of(names: Sequence[str], source: str, columns: str | None = None) -> 
 
 
 def _named_layout(names: Sequence[str], source: str, columns: str) -> Layout:
-    requested = columns.split(",")
+    requested = split_columns(columns)
     if len(requested) not in (2, 3):
         raise ConfigError(
             f"{source}: `columns` takes an anchor, a positive and perhaps a negative, or premise, hypothesis and "

@@ -265,7 +265,7 @@ def _delimiter_of(path: str, header: str, following: Sequence[str], marks: Seque
     """Return the delimiter: the usual one of ``marks``, or another if the first two rows are proof of it.
 
     The usual one needs no proof. Another must give the second row as many fields as the header, or known column
-    names. DataError if the header has only another mark, and there is no such proof.
+    names. DataError if the header has only another mark, and there is no such proof, or if two marks fit equally well.
     """
     usual, *others = marks
     fields = {mark: _count_fields([header], mark) for mark in marks}
@@ -274,6 +274,8 @@ def _delimiter_of(path: str, header: str, following: Sequence[str], marks: Seque
         # Another mark wins only if it is the only one that fits both rows, and splits the header into names.
         if following and len(agreeing) == 1 and _are_names(header, agreeing[0]):
             return agreeing[0]
+        if following and usual in agreeing:
+            return _mark_of_names(path, header, usual, agreeing)
         return usual
     present = [mark for mark in others if fields[mark] > 1]
     proven = _proven_mark(header, present, agreeing)
@@ -284,6 +286,25 @@ def _delimiter_of(path: str, header: str, following: Sequence[str], marks: Seque
     if alternatives and following:
         raise _uncertain_mark_error(path, header, following, alternatives[0], usual)
     return usual
+
+
+def _mark_of_names(path: str, header: str, usual: str, agreeing: Sequence[str]) -> str:
+    """Return the one mark of several that splits the header into known names; DataError if it is not the only one.
+
+    Commas are common within texts, so that only known names speak for them where another mark is usual.
+    """
+    known = [mark for mark in agreeing if _has_known_names(header, mark)]
+    if len(known) == 1:
+        return known[0]
+    rivals = [mark for mark in agreeing if mark != usual and (mark != "," or mark in known)]
+    if not rivals:
+        return usual
+    marks = " and by ".join(_MARKS[mark] for mark in (usual, *rivals))
+    choices = ", or ".join(f"`delimiter` {_named_mark(mark)}" for mark in (usual, *rivals))
+    raise DataError(
+        f"{path}: the first line and the row after it have as many fields as each other by {marks}. Say what is "
+        f"between the fields: {choices}."
+    )
 
 
 def _uncertain_mark_error(path: str, header: str, following: Sequence[str], mark: str, usual: str) -> DataError:

@@ -190,6 +190,8 @@ def load_rows(source: Source) -> Iterator[Row]:
     text = str(source)
     if is_url(source) or leads_to(local(text), Path.is_file):
         return read_rows(source)
+    if not text:
+        raise DataError("The name of a source is empty, as of a variable that is not set. Name a file or folder.")
     # A folder takes precedence over a hub data set of the same name.
     folder, split = _folder_and_split(text)
     if folder is not None:
@@ -222,6 +224,8 @@ def no_rows(source: Source) -> DataError:
 
 def leads_to(source: str | Path, check: Callable[[Path], bool]) -> bool:
     """Return the result of ``Path.exists``, ``is_file`` or ``is_dir``; false for a text too long to be a path."""
+    if not str(source):  # to pathlib this is the current folder
+        return False
     try:
         path = Path(source).expanduser()
         if check is Path.is_file:

@@ -23,6 +23,7 @@ from samesense.data.rows.columns import (
     first_pair_of,
     identifies,
     is_distance,
+    join_columns,
     join_names,
     listed,
     named_column,
@@ -31,6 +32,7 @@ from samesense.data.rows.columns import (
     refuse_lists,
     sides_of,
     spelled_names,
+    split_columns,
 )
 from samesense.data.rows.labels import are_quantities, is_number, is_quantity, to_number, with_points
 from samesense.data.rows.sources import names_in
@@ -310,14 +312,14 @@ def example_columns(rows: Sequence[Row]) -> str:
     label = _label_column(rows, columns, texts)
     if label is not None:
         columns.append(label)
-    return ",".join(columns)
+    return join_columns(columns)
 
 
 def example_of_three_columns(rows: Sequence[Row]) -> str:
     """Return the three text columns of a table, the third of which may be a negative; ``""`` for another number."""
     texts = _different_texts(rows)
-    if len(texts) == 3 and example_columns(rows).count(",") == 1:
-        return ",".join(texts)
+    if len(texts) == 3 and len(split_columns(example_columns(rows))) == 2:
+        return join_columns(texts)
     return ""
 
 
@@ -349,7 +351,7 @@ def guessed_pairs(rows: Sequence[Row]) -> str | None:
     spelled = spelled_names(names)
     triplet = triplet_columns(rows)
     if triplet is not None and first_of(LABEL_NAMES, spelled) is None:
-        return ",".join(triplet)
+        return join_columns(triplet)
     texts = find_text_columns(rows)
     if len(texts) != 2 or {"premise", "hypothesis"} <= spelled.keys() or titled_text(rows):
         return None
@@ -358,7 +360,7 @@ def guessed_pairs(rows: Sequence[Row]) -> str | None:
         label = _label_column(rows, texts, texts)
     if label is None:
         return None
-    return ",".join([*texts, label])
+    return join_columns([*texts, label])
 
 
 def triplet_columns(rows: Sequence[Row]) -> list[str] | None:

@@ -16,11 +16,13 @@ from samesense.data.rows.columns import (
     TEXT_PAIRS,
     Row,
     first_pair_of,
+    join_columns,
     listed,
     named_column,
     quoted,
     refuse_lists,
     spelled_names,
+    split_columns,
     text_problem,
 )
 from samesense.data.rows.sources import names_in
@@ -53,7 +55,7 @@ def text_columns(rows: Sequence[Row], columns: str | None, source: str) -> tuple
     """
     names = names_in(rows)
     if columns is not None:
-        requested = [name.strip() for name in columns.split(",")]
+        requested = split_columns(columns)
         if len(requested) not in (2, 3) or len(set(requested)) < len(requested) or "" in requested:
             raise ConfigError(
                 f"{source}: `columns` names the two columns that are compared, first,second; received {columns!r}. "
@@ -77,7 +79,7 @@ def _detect_columns(rows: Sequence[Row], names: Sequence[str], source: str) -> t
         refuse_text(texts, source, rows)
         logger.info(f"{source}: the only columns of texts, {texts[0]} and {texts[1]}, are compared")
         return texts[0], texts[1]
-    proposed = ",".join(example_columns(rows).split(",")[:2])
+    proposed = join_columns(split_columns(example_columns(rows))[:2])
     example = quoted(proposed) if proposed else "FIRST,SECOND"
     candidates = "none may be meant"
     if texts:
