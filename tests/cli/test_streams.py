@@ -70,12 +70,18 @@ def files(tmp_path, monkeypatch):
         ("doctor -- t.txt", "2 texts"),
         ("-- doctor t.txt", "2 texts"),
         ("similarity words:w.vec -- --a man", "0.7071"),
+        ("similarity words:w.vec -- --a --man", "0.7071"),
+        ("similarity words:w.vec -a -man", "0.7071"),
         ("dedup --model words:w.vec -- t.txt", "man"),
     ],
 )
 def test_two_hyphens_end_the_options(files, capsys, words, outcome):
     code, out, err = run_command(capsys, *words.split())
     assert code == 0 and outcome in out, err
+
+
+def test_a_text_of_several_words_is_no_option(files, capsys):
+    assert run_command(capsys, "similarity", "words:w.vec", "- a", "--a man is -- a man")[0] == 0
 
 
 BEHIND = ("dedup -- t.txt --model words:w.vec", "dedup t.txt -- --threshold 0.9", "dedup t.txt -- --threshold=0.9")

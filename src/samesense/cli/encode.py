@@ -11,6 +11,7 @@ from cyclopts import Group, Parameter
 from samesense.api import use
 from samesense.choices import Chunk
 from samesense.cli.command import command_of
+from samesense.cli.hyphens import HYPHENS
 from samesense.cli.output import DropTexts, logger
 from samesense.encoder.vectors.quantize import VectorType
 from samesense.errors import ConfigError
@@ -29,10 +30,10 @@ _SHARDS = Group("Many files by many workers", sort_key=1)
 @command_of(use.encode, without=("source",))
 def encode(
     model: str,
-    sources: Annotated[list[Name] | None, Parameter(allow_leading_hyphen=True, negative="")] = None,
+    sources: Annotated[list[Name] | None, HYPHENS, Parameter(negative="")] = None,
     /,
     *,
-    output: Annotated[str, Parameter(allow_leading_hyphen=True)] = "-",
+    output: Annotated[str, HYPHENS] = "-",
     format: Literal["npy", "parquet", "jsonl"] | None = None,  # noqa: A002 - the name of the flag
     keep: str | None = None,
     vectors: VectorType = "float32",

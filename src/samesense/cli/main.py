@@ -17,6 +17,7 @@ from cyclopts import App, CycloptsError, Group, Parameter, Token, convert
 import samesense
 from samesense import _HOME_OF
 from samesense.cli.colour import painted
+from samesense.cli.hyphens import mark_literals
 from samesense.cli.output import as_flags, show_messages
 from samesense.cli.streams import drop_output, flush_output, output_is_broken, replace_closed_streams
 from samesense.errors import ConfigError, SamesenseError
@@ -178,7 +179,7 @@ def _run(arguments: list[str]) -> None:
                 program = app
                 if not arguments or arguments[0].startswith("-"):
                     program = make_app(overview=True)
-                program(arguments, exit_on_error=False, print_error=False)
+                program(mark_literals(arguments), exit_on_error=False, print_error=False)
         except SystemExit:
             # --help and --version end so, with text that may not be written yet.
             flush_output()

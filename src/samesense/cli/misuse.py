@@ -112,6 +112,15 @@ def _unknown_flag(error: UnknownOptionError) -> str:
     flag = (error.token.keyword or error.token.value).partition("=")[0]
     if flag == "--device":
         return 'There is no --device here: a GPU is taken if there is one. For the CPU, set CUDA_VISIBLE_DEVICES="".'
+    if error.token.keyword and error.token.value:
+        return (
+            f"{error.token.keyword} needs a value after it; received {error.token.value}, which looks like an option."
+        )
+    advice = ""
+    if not error.argument_collection and error.app is not None:
+        # It stands where a text or a file is taken.
+        error.argument_collection = error.app.assemble_argument_collection()
+        advice = " Put -- before texts and files that begin so."
     names = {name for argument in error.argument_collection for name in argument.names}
     words = list(error.root_input_tokens or ())
     if "--" in words and flag in [word.partition("=")[0] for word in words[words.index("--") :]]:
@@ -120,8 +129,8 @@ def _unknown_flag(error: UnknownOptionError) -> str:
     if ours.partition(" ")[0] in names:
         return f"Unknown option: {flag}. Here it is {ours}."
     if f"Did you mean {flag}?" not in str(error):
-        return ""
-    return f"Unknown option: {flag}."
+        return f"{str(error).strip()}{advice}"
+    return f"Unknown option: {flag}.{advice}"
 
 
 def _unknown_command(error: UnknownCommandError, command: str) -> str:

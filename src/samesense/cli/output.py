@@ -14,6 +14,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from samesense.cli.colour import painted
+from samesense.cli.hyphens import HYPHENS
 from samesense.errors import ConfigError
 from samesense.execution.progress import note_message
 from samesense.execution.ranks import is_main
@@ -25,9 +26,9 @@ Json = Annotated[bool, Parameter(name="--json", negative="")]
 Flag = Annotated[bool, Parameter(negative="")]
 Several = Annotated[list[Name], Parameter(consume_multiple=True, negative="")]
 Output = Annotated[Path, Parameter(name=["--output", "-o"])]
-FileOrOutput = Annotated[str, Parameter(name=["--output", "-o"], allow_leading_hyphen=True)]
-FileOrInput = Annotated[str, Parameter(allow_leading_hyphen=True)]
-Text = Annotated[str, Parameter(allow_leading_hyphen=True)]
+FileOrOutput = Annotated[str, HYPHENS, Parameter(name=["--output", "-o"])]
+FileOrInput = Annotated[str, HYPHENS]
+Text = Annotated[str, HYPHENS]
 
 logger = logging.getLogger("samesense.cli")
 
