@@ -295,8 +295,8 @@ GROWTH = (
     "as far as they were run, each on one thread, with the start of the program (`benchmarks/growth.py`). The exponent "
     "is that between the two largest: 1 is proportional to the rows. Other work shared the machine, which lengthens "
     "seconds of the processor a little. Texts are embedded by word vectors, so that the code is measured and not a "
-    "model; the training starts from the default model. The resamples of `evaluate` no longer fit into the cache with a "
-    "million rows."
+    "model; the training starts from the default model. The resamples of `evaluate` no longer fit into the cache with "
+    "a million rows."
 )
 
 MODELS = (
