@@ -6,7 +6,7 @@ import pytest
 
 from samesense.data import read_pairs
 from samesense.encoder.assembly.build import build
-from samesense.errors import ConfigError, DataError, OutputError
+from samesense.errors import ConfigError, DataError, ModelError, OutputError
 from samesense.recipes import runner
 from samesense.recipes.cosent.recipe import prepare
 from samesense.recipes.cosent.settings import CosentSettings
@@ -143,6 +143,33 @@ def test_a_model_that_cannot_be_loaded_costs_nothing(parts, settings, tmp_path):
     with pytest.raises(Exception, match="There is no model folder"):
         METHODS["cosent"].run(parts["train"], broken, tmp_path / "run", overwrite=True)
     assert (tmp_path / "run" / "model" / "modules.json").is_file()
+
+
+def test_a_run_refused_before_its_training_leaves_the_folder_to_the_corrected_one(
+    parts, settings, tmp_path, monkeypatch
+):
+    quick = settings.model_copy(update={"max_steps": 2})
+    output = tmp_path / "run"
+
+    def refuse(*args, **options):
+        raise ConfigError("the settings do not fit")
+
+    def diverge(model, dataset, loss, settings, folder, **options):
+        (folder / "history.jsonl").write_text("{}\n")
+        raise ModelError("the training diverged")
+
+    with monkeypatch.context() as patch, pytest.raises(ConfigError, match="do not fit"):
+        patch.setattr(runner, "fit", refuse)
+        METHODS["cosent"].run(parts["train"], quick, output)
+    assert [path.name for path in output.iterdir()] == [".lock"]
+    with monkeypatch.context() as patch, pytest.raises(ModelError, match="diverged"):
+        patch.setattr(runner, "fit", diverge)
+        METHODS["cosent"].run(parts["train"], quick, output)
+    # What was trained is not thrown away.
+    assert {"manifest.json", "history.jsonl"} <= {path.name for path in output.iterdir()}
+    with pytest.raises(OutputError, match="not finished"):
+        METHODS["cosent"].run(parts["train"], quick, output)
+    METHODS["cosent"].run(parts["train"], quick, output, overwrite=True)
 
 
 def test_shipped_settings_are_the_defaults_and_the_papers():

@@ -164,6 +164,13 @@ def test_what_cannot_be_dealt_is_refused_at_once(data, settings, tmp_path):
     assert not (tmp_path / "f").exists()
 
 
+def test_a_start_that_is_refused_leaves_the_folder_to_the_corrected_run(data, settings, tmp_path):
+    wide = settings.model_copy(update={"matryoshka": (4096,)})
+    with pytest.raises(ConfigError, match="`matryoshka` takes widths below"):
+        folds.cross_validate(METHODS["cosent"], data, wide, tmp_path / "f", "2")
+    assert [path.name for path in (tmp_path / "f").iterdir()] == [".lock"]
+
+
 def test_the_command_reads_the_folder_of_arguments(data, tiny_trunk, tmp_path, capsys):
     for topic, start in (("DP", 0), ("GC", 1), ("GM", 2)):
         with (tmp_path / f"ArgPairs_{topic}.csv").open("w", encoding="latin-1", newline="") as out:

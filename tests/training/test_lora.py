@@ -240,3 +240,15 @@ def test_adapters_are_kept_only_beside_a_start_that_can_be_named(tiny_trunk, toy
             CosentSettings(keep_lora=True, **wrong)
     with pytest.raises(ConfigError, match=r"no cut student, no adapters, no pooling over layers"):
         trained(tiny_trunk, toy_pairs, tmp_path / "run", lora=2, keep_lora=True, pooling="first-last")
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"lora": 2}, {"lora": 2, "keep_lora": True}, {"matryoshka": 8}, {"freeze_layers": 1}]
+)
+def test_a_start_that_the_settings_do_not_fit_is_refused_before_the_folder_is_taken(
+    wrong, tiny_trunk, sentences, toy_pairs, tmp_path
+):
+    make_student("static:8", str(tiny_trunk), sentences).save(str(tmp_path / "static"))
+    with pytest.raises(ConfigError, match="lora" if "lora" in wrong else next(iter(wrong))):
+        trained(tmp_path / "static", toy_pairs, tmp_path / "run", **wrong)
+    assert not (tmp_path / "run").exists()

@@ -177,15 +177,20 @@ def nest(loss: EmbeddingLoss, widths: Sequence[int], dim: int | None) -> None:
     """Make a loss sum its values over embeddings truncated to each of ``widths`` and over the whole ones.
 
     The model is run once, and its embeddings are truncated, so that a token budget and several devices stay exact.
-    ConfigError unless all widths are less than ``dim``, that of the model.
+    ConfigError as by :func:`check_widths`.
 
     Source: Kusupati et al. 2022 (Matryoshka representation learning), Eq. 1 with all weights 1.
     Differs: not for losses without layers. A layer of the loss itself (the classifier of softmax, a projection head) is
         shared by all widths and reads 0 for the dimensions cut off, as in the paper's efficient form.
     """
+    check_widths(widths, dim)
+    loss.matryoshka = tuple(widths)
+
+
+def check_widths(widths: Sequence[int], dim: int | None) -> None:
+    """Raise ConfigError unless all widths of Matryoshka are less than ``dim``, that of the model's vectors."""
     if dim is None or max(widths, default=0) >= dim:
         raise ConfigError(
             f"`matryoshka` takes widths below that of the model's vectors, {dim}, which is always trained; received "
             f"{', '.join(map(str, widths))}."
         )
-    loss.matryoshka = tuple(widths)

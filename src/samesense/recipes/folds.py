@@ -26,7 +26,16 @@ from samesense.inference.models.load import load
 from samesense.inference.models.model import Model
 from samesense.recipes.held_out.cross_validation import SPLIT_SEED, read_folds, warn_of_leaks
 from samesense.recipes.methods import Method
-from samesense.recipes.run_folder import FOLD_SCORES, FOLDS, RESULTS, check_inputs, check_new, clear, data_identity
+from samesense.recipes.run_folder import (
+    FOLD_SCORES,
+    FOLDS,
+    RESULTS,
+    check_inputs,
+    check_new,
+    clear,
+    cleared_if_refused,
+    data_identity,
+)
 from samesense.recipes.settings import EncoderSettings
 from samesense.reports import append_results
 from samesense.schemas import Record, read_object
@@ -62,7 +71,7 @@ def cross_validate(
     arguments = {"folds": folds, "split_seed": SPLIT_SEED, "method": method.name, **settings.model_dump()}
     record = manifest.describe(FOLDS, arguments, data_identity({"train": data}))
     _check_folder(output, record, resume=resume, overwrite=overwrite)
-    with only_writer(output):
+    with only_writer(output), cleared_if_refused(output, resume=resume):
         _check_folder(output, record, resume=resume, overwrite=overwrite)  # another run may have ended since
         if not resume:
             clear(output)

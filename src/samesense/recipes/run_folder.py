@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -25,11 +25,11 @@ from samesense.data.examples import Examples
 from samesense.encoder.assembly.students import is_made_from_teacher
 from samesense.encoder.saving.card import RIGHTS, Card, CardData, write_card
 from samesense.encoder.saving.storage import check_free
-from samesense.errors import AnotherRunError, DataError, OutputError
+from samesense.errors import AnotherRunError, ConfigError, DataError, MissingExtraError, ModelError, OutputError
 from samesense.execution.ranks import is_main
 from samesense.execution.trainer import TENSORBOARD
 from samesense.failures import shortened
-from samesense.files import only_writer, read_json
+from samesense.files import LOCK, only_writer, read_json
 from samesense.inference.names import place_of
 from samesense.places import check_folder, name_without_folder
 from samesense.recipes.held_out.cross_validation import FOLDS_FOLDER
@@ -177,6 +177,30 @@ def begin(output: Path, record: dict[str, Any], before: dict[str, Any]) -> dict[
     output.mkdir(parents=True, exist_ok=True)
     manifest.write(output, record)
     return record
+
+
+@contextmanager
+def cleared_if_refused(output: Path, *, resume: bool) -> Iterator[None]:
+    """Remove what a new run has put into its folder if it is refused before its training, which left nothing to keep.
+
+    The corrected run may then begin in the same folder, and finds neither a run to resume nor one to overwrite. A run
+    that is resumed keeps its manifest.
+    """
+    try:
+        yield
+    # OutputError is about what another run has put there.
+    except (ConfigError, DataError, ModelError, MissingExtraError):
+        if is_main() and not resume and not _has_results(output):
+            clear(output)
+        raise
+
+
+def _has_results(output: Path) -> bool:
+    """Return whether a run left anything but its manifest, such as a history, checkpoints or scores of folds."""
+    files: list[Path] = []
+    for path in _earlier(output):
+        files += path.rglob("*") if path.is_dir() else [path]
+    return any(file.is_file() and file.name not in (manifest.FILE, LOCK) for file in files)
 
 
 def run_or_resume(output: Path, run: Callable[..., TrainingRun]) -> bool:

@@ -59,8 +59,7 @@ from samesense.reports.run_verdict import CROSS_FITTED, OUT_OF_FOLD, Verdict
 from samesense.results import Results
 from samesense.training import manifest
 from samesense.training.batches import check_fills_step
-from samesense.training.fit import TrainOutput, check_settings, fit, pick_precision
-from samesense.training.freezing import check_freezable
+from samesense.training.fit import TrainOutput, check_settings, check_trainable, fit, pick_precision
 from samesense.training.step_scores import STEP_SCORES, StepScores, StopAtStep, read_step_scores
 from samesense.types import Precision, Result
 
@@ -109,7 +108,7 @@ def run(
     with stage("measuring which arithmetic is faster"):
         choice = _precision_of(before, model, inputs, settings)
     record |= {"summary": list(inputs.summary), "precision": list(choice)}
-    with run_folder.locked(output):
+    with run_folder.locked(output), run_folder.cleared_if_refused(output, resume=resume):
         run_folder.check(output, record, resume=resume, overwrite=overwrite)  # another run may have ended since
         record = run_folder.begin(output, record, before)
         described = f"model {settings.model}, {adapter.describe(model, settings)}"
@@ -286,9 +285,9 @@ def _prepared(
 ) -> TrainingInputs:
     """Return what is trained on, while no folder is taken.
 
-    ConfigError if several processes would train on nothing, or the model has no layers to freeze.
+    ConfigError if several processes would train on nothing, or the model cannot be trained by the settings.
     """
-    check_freezable(model, job.settings.freeze_layers)
+    check_trainable(model, job.settings)
     with stage("preparing the examples"):
         inputs = prepare(model, job)
         inputs = replace(inputs, summary=[*inputs.summary, *job.remarks])

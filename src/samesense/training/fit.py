@@ -30,7 +30,7 @@ from samesense.execution.progress import stage
 from samesense.execution.ranks import is_main, world_size
 from samesense.execution.trainer import StopOnInterrupt, newest_checkpoint, run_trainer, training_arguments
 from samesense.execution.trainer_fields import check_trainer
-from samesense.losses.base import EmbeddingLoss, nest
+from samesense.losses.base import EmbeddingLoss, check_widths, nest
 from samesense.losses.check import check_dataset
 from samesense.losses.cosine import NotFiniteError
 from samesense.losses.cross_encoder import CrossEncoderLoss
@@ -47,10 +47,11 @@ from samesense.training.callbacks import (
     load_loss_weights,
     loss_weights,
 )
-from samesense.training.freezing import frozen_layers
+from samesense.training.freezing import check_freezable, frozen_layers
 from samesense.training.lora import (
     WEIGHTS,
     add_adapters,
+    check_adaptable,
     check_keepable,
     check_lora,
     keep,
@@ -242,8 +243,18 @@ def _check_before_training(
         raise ConfigError(
             "early_stopping_patience counts evaluations on a dev set, and there is none. Give dev, or leave it out."
         )
+    check_trainable(model, settings)
+
+
+def check_trainable(model: SentenceTransformer | CrossEncoder, settings: TrainingSettings) -> None:
+    """Raise ConfigError if a model cannot be trained by these settings: its kind, its layers or its width forbid it."""
+    check_freezable(model, settings.freeze_layers)
+    if settings.lora is not None:
+        check_adaptable(model)
     if settings.keep_lora:
         check_keepable(model)
+    if settings.matryoshka:
+        check_widths(settings.matryoshka, model.get_embedding_dimension())
 
 
 def _tokenise(

@@ -41,19 +41,24 @@ def add_adapters(model: SentenceTransformer | CrossEncoder, rank: int) -> Any:
     """Freeze the transformer of a model, add adapters to its linear layers, in place, and return them.
 
     Call :func:`merge` or :func:`keep` at the end. Modules outside the transformer, such as a cross-encoder's head or a
-    dense layer, are trained as before. The new weights are drawn here, so the seed must be set. ConfigError if the
-    first module of the model is not a transformer.
+    dense layer, are trained as before. The new weights are drawn here, so the seed must be set. ConfigError as by
+    :func:`check_adaptable`.
     """
     check_lora()
     # Of an extra: only runs with `lora` need peft.
     from peft import LoraConfig
     from peft.tuners.lora import LoraModel
 
-    if not isinstance(model[0], Transformer):
-        raise ConfigError(f"`lora` adapts a transformer, and this model begins with {type(model[0]).__name__}.")
+    check_adaptable(model)
     config = LoraConfig(r=rank, lora_alpha=2 * rank, lora_dropout=0.0, target_modules="all-linear")
     # the base model only: a head is trained as a whole
     return LoraModel(model[0].model.base_model, {NAME: config}, NAME)
+
+
+def check_adaptable(model: SentenceTransformer | CrossEncoder) -> None:
+    """Raise ConfigError unless a model begins with a transformer, to which adapters can be added."""
+    if not isinstance(model[0], Transformer):
+        raise ConfigError(f"`lora` adapts a transformer, and this model begins with {type(model[0]).__name__}.")
 
 
 def merge(adapters: Any) -> None:

@@ -130,7 +130,7 @@ def run(
     record[NEW_HEAD] = new_head
     if new_head:
         logger.info("the head is new, as the file of the model has none")
-    with run_folder.locked(output):
+    with run_folder.locked(output), run_folder.cleared_if_refused(output, resume=resume):
         record = run_folder.begin(output, record, before)
         laps.count("loading")
         if (ended := run_folder.finished_training(output, before)) is not None:
