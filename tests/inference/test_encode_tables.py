@@ -22,8 +22,10 @@ from samesense.data.texts import read_texts
 from samesense.encoder.windows import Reading, cut_into_windows
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.execution.tasks import Serial
+from samesense.inference.columns import read_texts_with_columns
 from samesense.inference.onnx.encoder import OnnxEncoder
 from samesense.inference.shards.encode import ShardSettings, encode_shards
+from tests.command import run_command
 from tests.inference import sharded_world
 from tests.inference.made_vectors import encode
 from tests.inference.sharded_world import open_made_up, shards
@@ -114,7 +116,12 @@ def test_what_cannot_be_kept_or_read_is_said(tables, tmp_path):
     (tables / "lines.txt").write_text("one\n")
     for names, changes, error, message in (
         (["text.jsonl"], {"keep": "all"}, ConfigError, "columns text and embedding of its own, and `keep` adds 'text'"),
-        (["mixed.jsonl"], {"keep": "year"}, DataError, "mixed.jsonl: a column that is kept holds values of one type"),
+        (
+            ["mixed.jsonl"],
+            {"keep": "year"},
+            DataError,
+            "mixed.jsonl, row 2, column 'year': a column that is kept holds values",
+        ),
         (["0.parquet", "late.jsonl"], {"keep": "year"}, DataError, "2 files: a column that is kept holds values of"),
         (["0.parquet"], {"keep": "month"}, DataError, "0.parquet: `keep` names 'month'"),
         (["empty.jsonl"], {}, DataError, "row 2, column 'body': the text is empty"),
@@ -126,6 +133,40 @@ def test_what_cannot_be_kept_or_read_is_said(tables, tmp_path):
         with pytest.raises(error, match=message):
             made([tables / name for name in names], tmp_path / "v", **changes)
         assert not (tmp_path / "v" / "shards").exists()
+
+
+def test_kept_whole_numbers_of_64_bits_stay_in_every_shard(tmp_path):
+    values = [1, 2, 2**64 - 1, 3]
+    lines = [json.dumps({"body": f"text {value}", "hash": value, "tags": [value]}) + "\n" for value in values]
+    (tmp_path / "t.jsonl").write_text("".join(lines))
+    made([tmp_path / "t.jsonl"], tmp_path / "v", shard_size=1, keep="hash,tags")
+    assert [(row["hash"], row["tags"]) for row in read(tmp_path / "v")] == [(value, [value]) for value in values]
+    pq.write_table(
+        pa.table({"body": ["a", "b"], "hash": pa.array([2**64 - 1, 0], pa.uint64())}), tmp_path / "t.parquet"
+    )
+    kept = read_texts_with_columns([str(tmp_path / "t.parquet"), str(tmp_path / "t.jsonl")], "body", "hash")[1]
+    assert kept["hash"].to_pylist() == [2**64 - 1, 0, *values]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("true", "1.5"), ("1.5", "{}"), ("[]", '[1, "x"]'), ('{"x": 1}', '{"x": "s"}'), ("9007199254740993", "0.5")],
+)
+def test_a_kept_value_of_another_type_is_named(tmp_path, first, second):
+    (tmp_path / "one.jsonl").write_text(f'{{"body": "x", "a": {first}}}\n{{"body": "y", "a": {second}}}\n')
+    with pytest.raises(
+        DataError, match=r"one\.jsonl, row 2, column 'a': a column that is kept holds values of one type"
+    ):
+        read_texts_with_columns([str(tmp_path / "one.jsonl")], "body", "all")
+
+
+def test_objects_without_keys_are_refused_before_texts_are_encoded(tmp_path, capsys):
+    (tmp_path / "t.jsonl").write_text('{"body": "x", "a": {}}\n')
+    flags = ("--columns", "body", "--keep", "all", "--output", tmp_path / "v.parquet")
+    code, _, err = run_command(capsys, "encode", ".", tmp_path / "t.jsonl", *flags)
+    assert (code, "t.jsonl, column 'a': Parquet stores no objects without keys" in err) == (2, True)
+    with pytest.raises(DataError, match="column 'a': Parquet stores no objects without keys"):
+        made([tmp_path / "t.jsonl"], tmp_path / "v", keep="all")
 
 
 def test_it_goes_on_and_notices_another_input(tables, tmp_path, monkeypatch):

@@ -11,6 +11,7 @@ import pytest
 
 from samesense.data.rows.sources import read_rows
 from samesense.encoder.vectors.quantize import Quantizer
+from samesense.errors import DataError
 from samesense.inference.output import Encoded, write_encoded
 from samesense.inference.tables import Table, write_tables
 from tests.command import run_command
@@ -186,7 +187,7 @@ def test_cells_that_need_care(run, tmp_path):
     (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in mixed))
     flags = ("-o", tmp_path / "m.csv", "--removed", tmp_path / "m.tsv", "--groups", tmp_path / "m.parquet")
     code, _, err = run("dedup", tmp_path / "t.jsonl", "--columns", "text", *flags)
-    assert (code, "A column of Parquet holds values of one type" in err) == (2, True)
+    assert (code, "m.parquet, row 2, column 'value': a column of Parquet holds values" in err) == (2, True)
     assert not list(tmp_path.glob("m.*")), "of several files all are written, or none"
 
 
@@ -305,3 +306,23 @@ def test_matches_of_two_files(run, tmp_path):
     assert [line.split("\t")[-3:-1] for line in out.splitlines()[1:]] == [["1", "1"], ["2", "2"], ["3", "3"]]
     code, out, _ = run("match", "-", tmp_path / "others.txt", stdin=b"nothing\n")
     assert (code, out) == (0, "text\ttext_\trow\tmatch_row\tcosine\n")
+
+
+def test_whole_numbers_of_64_bits_go_into_parquet(run, tmp_path):
+    (tmp_path / "t.jsonl").write_text(f'{{"text": "same", "hash": {2**64 - 1}}}\n{{"text": "other", "hash": 1}}\n')
+    assert run("dedup", tmp_path / "t.jsonl", "--columns", "text", "--output", tmp_path / "k.parquet")[0] == 0
+    assert pq.read_table(tmp_path / "k.parquet")["hash"].to_pylist() == [2**64 - 1, 1]
+
+
+@pytest.mark.parametrize("late", [0.5, True, {"a": 1}, 2**64])
+def test_a_value_of_another_type_far_down_is_not_changed_without_a_word(tmp_path, monkeypatch, late):
+    monkeypatch.setattr("samesense.inference.tables.BATCH", 2)
+    rows = [{"value": 1}, {"value": 2}, {"value": 3}, {"value": late}]
+    with pytest.raises(DataError, match=r"k\.parquet, row 4, column 'value': a column of Parquet holds values of one"):
+        write_tables(Table(rows, str(tmp_path / "k.parquet"), ".parquet"))
+    assert not (tmp_path / "k.parquet").exists()
+
+
+def test_parquet_stores_no_objects_without_keys(tmp_path):
+    with pytest.raises(DataError, match="column 'value': Parquet stores no objects without keys"):
+        write_tables(Table([{"value": {}}], str(tmp_path / "k.parquet"), ".parquet"))

@@ -139,6 +139,17 @@ def test_json_lines_parquet_and_compressed_tables(here, capsys):
     assert (here / "c.tsv").read_text(encoding="utf-8").splitlines()[0] == "text1\ttext2\tn\tx\tscore\tsame\txscore"
 
 
+def test_whole_numbers_of_64_bits_stay_and_values_of_several_types_are_refused(here, capsys):
+    (here / "a.jsonl").write_text(f'{{"text1": "haus", "text2": "hund", "n": {2**64 - 1}}}\n')
+    score(capsys, "a.jsonl", "--output", "b.parquet")
+    assert pq.read_table("b.parquet")["n"].to_pylist() == [2**64 - 1]
+    assert samesense.score("a.jsonl", model=model())["n"].to_pylist() == [2**64 - 1]
+    with (here / "a.jsonl").open("a") as file:
+        file.write('\n{"text1": "haus", "text2": "hund", "n": true}\n')
+    with pytest.raises(DataError, match=r"a\.jsonl, row 3, column 'n': a column of an Arrow table holds values of one"):
+        samesense.score("a.jsonl", model=model())
+
+
 def test_for_excel(here, capsys):
     (here / "a.csv").write_text('text1,text2,p\nhaus,gebäude,"1,50"\nhaus,,"=1+1"\n', encoding="utf-8")
     score(capsys, "a.csv", "--excel", "--output", "b.csv")

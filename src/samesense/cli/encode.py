@@ -102,7 +102,7 @@ def _one_file(
     **model_options: Any,
 ) -> None:
     from samesense.encoder.vectors.quantize import Quantizer
-    from samesense.inference.columns import expand_patterns, read_texts_with_columns
+    from samesense.inference.columns import check_parquet, expand_patterns, read_texts_with_columns
     from samesense.inference.encode import encode_with_bar
     from samesense.inference.names import place_of
     from samesense.inference.output import Encoded, check_format, format_of, write_encoded
@@ -118,6 +118,8 @@ def _one_file(
     texts, kept_columns = read_texts_with_columns(
         names, columns, "" if form == "npy" else keep, drop_bad_rows=drop_bad_rows
     )
+    if kept_columns is not None and form == "parquet":
+        check_parquet(kept_columns.schema, ", ".join(names))
     # Loads torch, so only after the texts were read.
     from samesense.execution.unread import name_rows
     from samesense.inference.models.load import load

@@ -84,25 +84,34 @@ def schema_of(rows: Sequence[Row], columns: Sequence[str], source: str) -> pa.Sc
     # Loaded where columns are kept beside the texts, here and below.
     import pyarrow as pa
 
-    try:
-        return pa.schema([(name, _type([cells.get(name) for _, cells in rows])) for name in columns])
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        raise _several_types(source, error) from error
+    from samesense.inference.arrow import MisfitError
+
+    fields = []
+    for name in columns:
+        try:
+            fields.append((name, _type([cells.get(name) for _, cells in rows])))
+        except MisfitError as error:
+            raise _several_types(f"{source}, row {rows[error.position][0]}, column {name!r}", error) from error
+    return pa.schema(fields)
 
 
 def _type(values: list[Any]) -> pa.DataType:
+    """Return the type of a column: string if it holds texts, and at most numbers beside them."""
     import pyarrow as pa
 
-    """Return the type of a column: string if it holds texts, and at most numbers beside them."""
+    from samesense.inference.arrow import infer_type
+
     plain = all(value is None or isinstance(value, str | int | float) for value in values)
     if plain and any(isinstance(value, str) for value in values):
         return pa.string()
-    return pa.infer_type(values)
+    return infer_type(values)
 
 
 def join_schemas(schemas: Iterable[pa.Schema], source: str) -> pa.Schema:
     """Return a schema that fits all; numbers become texts where another schema has texts."""
     import pyarrow as pa
+
+    from samesense.inference.arrow import with_unsigned
 
     all_schemas = list(schemas)
     texts = {field.name for schema in all_schemas for field in schema if field.type == pa.string()}
@@ -110,9 +119,14 @@ def join_schemas(schemas: Iterable[pa.Schema], source: str) -> pa.Schema:
         pa.schema([_as_text(field) if field.name in texts else field for field in schema]) for schema in all_schemas
     ]
     try:
-        return pa.unify_schemas(widened, promote_options="permissive")
+        joined = pa.unify_schemas(widened, promote_options="permissive")
     except pa.ArrowException as error:
         raise _several_types(source, error) from error
+    fields = []
+    for field in joined:
+        parts = [schema.field(field.name).type for schema in widened if field.name in schema.names]
+        fields.append(field.with_type(with_unsigned(field.type, parts)))
+    return pa.schema(fields)
 
 
 def _as_text(field: pa.Field) -> pa.Field:
@@ -124,19 +138,38 @@ def _as_text(field: pa.Field) -> pa.Field:
     return pa.field(field.name, pa.string())
 
 
-def table_of(rows: Sequence[Row], schema: pa.Schema) -> pa.Table:
-    """Return the cells of rows as a table of this schema; missing cells are null."""
+def check_parquet(schema: pa.Schema, source: str) -> None:
+    """Raise DataError for a column that Parquet cannot store, before any text is encoded."""
+    from samesense.inference.arrow import has_empty_struct
+
+    for field in schema:
+        if has_empty_struct(field.type):
+            raise DataError(
+                f"{source}, column {field.name!r}: Parquet stores no objects without keys. Leave it out of `keep`, or "
+                "write JSON lines."
+            )
+
+
+def table_of(rows: Sequence[Row], schema: pa.Schema, source: str) -> pa.Table:
+    """Return the cells of rows as a table of this schema; missing cells are null.
+
+    DataError, with ``source`` and the row, for a cell that its column does not hold as it is.
+    """
     import pyarrow as pa
 
-    def cell(field: pa.Field, value: Any) -> Any:
-        if field.type == pa.string() and value is not None:
-            return str(value)
-        return value
+    from samesense.inference.arrow import MisfitError, to_array
 
-    columns = [[cell(field, cells.get(field.name)) for _, cells in rows] for field in schema]
-    return pa.Table.from_arrays(
-        [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)], schema=schema
-    )
+    arrays = []
+    for field in schema:
+        cells = [row_cells.get(field.name) for _, row_cells in rows]
+        if field.type == pa.string():
+            cells = [None if cell is None else str(cell) for cell in cells]
+        try:
+            arrays.append(to_array(cells, field.type))
+        except MisfitError as error:
+            location = f"{source}, row {rows[error.position][0]}, column {field.name!r}"
+            raise _several_types(location, error) from error
+    return pa.Table.from_arrays(arrays, schema=schema)
 
 
 def _several_types(source: str, error: Exception) -> DataError:
@@ -158,7 +191,7 @@ def read_texts_with_columns(
         drop_bad_rows: leave out rows without a text, and log which.
     """
     texts: list[str] = []
-    rows: list[Row] = []
+    rows: list[Sequence[Row]] = []
     schemas: list[pa.Schema] = []
     for source in sources:
         if not is_table(source):
@@ -166,9 +199,12 @@ def read_texts_with_columns(
         text_rows = read_text_rows(source, columns, drop_bad_rows=drop_bad_rows)
         names = kept_columns(text_rows.names, text_rows.column, keep, source)
         texts += text_rows.texts
-        rows += ((number, {name: cells.get(name) for name in names}) for number, cells in text_rows.rows)
+        rows.append([(number, {name: cells.get(name) for name in names}) for number, cells in text_rows.rows])
         schemas.append(schema_of(text_rows.rows, names, source))
-    schema = None
-    if any(map(len, schemas)):
-        schema = join_schemas(schemas, f"{len(sources)} sources")
-    return texts, None if schema is None else table_of(rows, schema)
+    if not any(map(len, schemas)):
+        return texts, None
+    import pyarrow as pa
+
+    schema = join_schemas(schemas, f"{len(sources)} sources")
+    tables = [table_of(source_rows, schema, source) for source, source_rows in zip(sources, rows, strict=True)]
+    return texts, pa.concat_tables(tables)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -106,7 +106,7 @@ def _write(table: Table, stream: IO[bytes], source: str) -> None:
         writers: dict[str, Callable[[Iterator[list[Any]], IO[bytes]], None]] = {
             ".tsv": _tsv,
             ".csv": _csv,
-            ".parquet": partial(_parquet, source=source),
+            ".parquet": partial(_parquet, source=source, output=table.output),
         }
         writers[table.form](_in_columns(table), stream)
 
@@ -156,13 +156,6 @@ def _is_parquet(source: str) -> bool:
     return source.lower().endswith(".parquet") and Path(source).expanduser().is_file()
 
 
-def _field(schema: pa.Schema, name: str, values: Sequence[Any]) -> pa.Field:
-    # Loaded for Parquet alone.
-    import pyarrow as pa
-
-    return pa.field(name, schema.field(name).type if name in schema.names else pa.infer_type(values))
-
-
 def _batch_columns(names: Sequence[Any], batch: Sequence[Any], as_texts: Iterable[Any]) -> dict[Any, Sequence[Any]]:
     """Return the cells of a batch of rows by column; the values of the columns ``as_texts`` become texts."""
     columns: dict[Any, Sequence[Any]] = dict.fromkeys(names, ())
@@ -173,7 +166,34 @@ def _batch_columns(names: Sequence[Any], batch: Sequence[Any], as_texts: Iterabl
     return columns
 
 
-def _parquet(cells: Iterator[list[Any]], stream: IO[bytes], source: str) -> None:
+@contextmanager
+def _locating(output: str, first_row: int, name: str) -> Iterator[None]:
+    """Raise DataError with the output, the row and the column for a value that does not fit into its column."""
+    from samesense.inference.arrow import MisfitError
+
+    try:
+        yield
+    except MisfitError as error:
+        raise DataError(
+            f"{output}, row {first_row + error.position}, column {name!r}: a column of Parquet holds values of one "
+            f"type ({error}). Write .jsonl."
+        ) from error
+
+
+def _parquet_type(source_schema: pa.Schema, name: str, values: Sequence[Any], output: str) -> pa.DataType:
+    """Return the type of a column in the source, or that of its first values."""
+    from samesense.inference.arrow import has_empty_struct, infer_type
+
+    if name in source_schema.names:
+        return source_schema.field(name).type
+    with _locating(output, 1, name):
+        kind = infer_type(values)
+    if has_empty_struct(kind):
+        raise DataError(f"{output}, column {name!r}: Parquet stores no objects without keys. Write .jsonl.")
+    return kind
+
+
+def _parquet(cells: Iterator[list[Any]], stream: IO[bytes], source: str, output: str) -> None:
     """Write columns with the types in the source or in the first rows.
 
     A column that is empty there is a column of texts; later values are converted to texts.
@@ -182,22 +202,28 @@ def _parquet(cells: Iterator[list[Any]], stream: IO[bytes], source: str) -> None
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    from samesense.inference.arrow import to_array
+
     source_schema = pq.read_schema(source) if _is_parquet(source) else pa.schema([])
     writer = None
     names = next(cells, [])
     empty = set[str]()
+    first_row = 1
     try:
         while (batch := list(islice(cells, BATCH))) or writer is None:  # without rows, an empty table is written
             columns = _batch_columns(names, batch, empty)
             if writer is None:
-                schema = pa.schema([_field(source_schema, name, values) for name, values in columns.items()])
+                types = {name: _parquet_type(source_schema, name, values, output) for name, values in columns.items()}
                 # Arrow infers no type from missing values alone.
-                empty = {name for name in names if pa.types.is_null(schema.field(name).type)}
-                types = [pa.string() if field.name in empty else field.type for field in schema]
-                writer = pq.ParquetWriter(stream, pa.schema(zip(names, types, strict=True)))
-            writer.write_table(pa.table(columns, schema=writer.schema))
-    except (pa.ArrowException, TypeError) as error:
-        raise DataError(f"A column of Parquet holds values of one type: {error}. Write .jsonl.") from error
+                empty = {name for name, kind in types.items() if pa.types.is_null(kind)}
+                types |= dict.fromkeys(empty, pa.string())
+                writer = pq.ParquetWriter(stream, pa.schema(types))
+            arrays = []
+            for name, values in columns.items():
+                with _locating(output, first_row, name):
+                    arrays.append(to_array(values, types[name]))
+            writer.write_table(pa.Table.from_arrays(arrays, schema=writer.schema))
+            first_row += len(batch)
     finally:
         if writer is not None:
             writer.close()

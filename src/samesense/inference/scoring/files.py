@@ -17,7 +17,6 @@ from samesense.data.rows.text_columns import SNIFFED_ROWS
 from samesense.data.rows.written import WrittenRow, WrittenTable, is_written, read_written
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.execution.progress import progress_bar
-from samesense.failures import first_line
 from samesense.files import open_output
 from samesense.inference.scoring.columns import SAME, ScoreColumns, Values, pair_of, text_columns
 from samesense.inference.scoring.frames import with_columns
@@ -254,11 +253,11 @@ def write_scored(
 def score_in_memory(source: ScoredSource, survey: Survey, columns: ScoreColumns, model: Model) -> Any:
     """Return a table with its scores: of the same type as the source, or for a file an Arrow table."""
     values: Values = {name: [] for name in columns.names}
-    rows: list[Mapping[str, Any]] = []
+    rows: list[Row] = []
     for row, cells in scored_rows(source, survey, columns, model):
         # with_columns takes the rows of a table in memory from the table itself.
         if not in_memory(source.source) and row.cells is not None:
-            rows.append({**row.cells, **cells})
+            rows.append((row.number, {**row.cells, **cells}))
         for name, cell in cells.items():
             values[name].append(cell)
     if in_memory(source.source):
@@ -266,17 +265,23 @@ def score_in_memory(source: ScoredSource, survey: Survey, columns: ScoreColumns,
     return _as_arrow(rows, [*survey.names, *columns.names], source.name)
 
 
-def _as_arrow(rows: Sequence[Mapping[str, Any]], names: Sequence[str], source: str) -> pa.Table:
+def _as_arrow(rows: Sequence[Row], names: Sequence[str], source: str) -> pa.Table:
     # pyarrow is needed for Parquet alone.
     import pyarrow as pa
 
-    try:
-        return pa.table({name: [row.get(name) for row in rows] for name in names})
-    except (pa.ArrowException, TypeError) as error:
-        raise DataError(
-            f"{source}: a column of an Arrow table holds values of one type ({first_line(error)}). Give `output`, a "
-            "file that ends in .jsonl."
-        ) from error
+    from samesense.inference.arrow import MisfitError, infer_type, to_array
+
+    arrays = []
+    for name in names:
+        cells = [row_cells.get(name) for _, row_cells in rows]
+        try:
+            arrays.append(to_array(cells, infer_type(cells)))
+        except MisfitError as error:
+            raise DataError(
+                f"{source}, row {rows[error.position][0]}, column {name!r}: a column of an Arrow table holds values of "
+                f"one type ({error}). Give `output`, a file that ends in .jsonl."
+            ) from error
+    return pa.Table.from_arrays(arrays, names=list(names))
 
 
 def _write_cells(

@@ -17,7 +17,7 @@ from samesense.data.rows.text import current_options, split_suffix
 from samesense.data.rows.text_columns import text_column
 from samesense.errors import ConfigError, DataError
 from samesense.hashes import content_hash
-from samesense.inference.columns import join_schemas, kept_columns, schema_of, table_of
+from samesense.inference.columns import check_parquet, join_schemas, kept_columns, schema_of, table_of
 from samesense.urls import is_file, is_pipe, state, whole
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class Input:
         texts = [str(cells[file.text]) for _, cells in rows]
         schema = _schema(self.schema)
         column_cells = [(number, {name: cells.get(name) for name in file.kept}) for number, cells in rows]
-        return texts, None if schema is None else table_of(column_cells, schema)
+        return texts, None if schema is None else table_of(column_cells, schema, file.path)
 
 
 def check_files(names: Sequence[str]) -> list[str]:
@@ -192,6 +192,7 @@ class _Cutter:
             else:
                 sources = self._files[0].path
             whole = join_schemas(self._schemas, sources)
+            check_parquet(whole, sources)
             schema = base64.b64encode(whole.serialize().to_pybytes()).decode()
         return Input(tuple(self._files), tuple(self.parts), schema, self._digest.hexdigest())
 
