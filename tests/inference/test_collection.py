@@ -263,7 +263,7 @@ def test_ids_of_the_user_and_automatic_ones(tmp_path):
     collection = Collection.build(tmp_path / "made", [Entry("a", 7), Entry("b"), Entry("c", 3), Entry("d")], embedder())
     assert {entry.id: entry.text for entry in collection} == {7: "a", 8: "b", 3: "c", 9: "d"}
     for twice in ([Entry("x", 3)], [Entry("x", 20), Entry("y", 20)]):
-        with pytest.raises(DataError, match="Every text has an id of its own"):
+        with pytest.raises(DataError, match="every text has an id of its own"):
             collection.add(twice, embedder())
     collection.delete([3])
     collection.add([Entry("c again", 3)], embedder())

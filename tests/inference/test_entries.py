@@ -33,7 +33,12 @@ def test_every_form_gives_the_same(tmp_path):
         ("a.tsv", "title\tbody\na x\ta y\n", r"several columns hold texts \(title, body\)\. .*`columns` title"),
         ("a.jsonl", '{"text": 3}\n', r"a\.jsonl, row 1, column 'text': a text is needed, received 3"),
         ("a.jsonl", '{"text": "x", "id": "doc-17"}\n', r"row 1: an id is a whole number .* received 'doc-17'"),
-        ("a.csv", "id,text\n007,x\n", r"row 2: an id is a whole number .* received '007'"),
+        (
+            "a.csv",
+            "id,text\n007,x\n",
+            r"row 2: an id is a whole number .* without leading zeros or decimals; received '007'",
+        ),
+        ("a.csv", "id,text\n1.0,x\n", r"row 2: an id is a whole number .* without leading zeros or decimals"),
         ("a.csv", f"id,text\n{'9' * 5000},x\n", "row 2: an id is a whole number"),
         ("a.jsonl", '{"text": "x", "n": NaN}\n', "row 1: text and metadata must be JSON"),
     ],

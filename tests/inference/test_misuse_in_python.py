@@ -12,7 +12,7 @@ import samesense
 from samesense.errors import ConfigError, DataError, ModelError
 from samesense.inference.collection.collection import Collection
 from samesense.inference.collection.conditions import condition
-from samesense.inference.collection.entries import Entry
+from samesense.inference.collection.entries import Entry, read_entries
 from samesense.inference.serve.tokens import tokens_of
 from tests.inference.made_vectors import embedder
 
@@ -199,6 +199,18 @@ def test_a_build_that_fails_leaves_no_folder_and_one_that_was_there_as_it_was(tm
     with pytest.raises(DataError, match="comes twice"):
         Collection.build(tmp_path / "old", entries, embedder(), overwrite=True)
     assert len(Collection.open(tmp_path / "old")) == 1
+
+
+def test_a_repeated_id_is_named_with_its_row(tmp_path):
+    (tmp_path / "t.csv").write_text("id,text\n1,a dog\n2,a cat\n1,a cow\n")
+    (tmp_path / "more.csv").write_text("id,text\n3,a bird\n2,a fish\n")
+    with pytest.raises(DataError, match=r"t\.csv, row 4: every text has an id of its own; 1 comes twice"):
+        Collection.build(tmp_path / "new", read_entries(str(tmp_path / "t.csv")), embedder())
+    collection = Collection.build(tmp_path / "old", [Entry("a dog", 1), Entry("a cat", 2)], embedder())
+    with pytest.raises(DataError, match=r"more\.csv, row 3: every text has an id of its own; 2 .*in the collection"):
+        collection.add(read_entries(str(tmp_path / "more.csv")), embedder())
+    with pytest.raises(DataError, match="text 2: every text has an id of its own; 1 "):
+        collection.add([Entry("a fish", 5), Entry("a bird", 1)], embedder())
 
 
 def test_dates_and_decimals_are_metadata(tmp_path):

@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 LARGEST_ID = 2**63 - 2
 
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,18}")
-"""A text that is an id: without leading zeros, as 007 would come back as 7."""
+"""A text that is an id: without leading zeros, as 007 would come back as 7, and the two may be different things."""
 
 
 @dataclass(frozen=True)
@@ -35,11 +35,13 @@ class Entry:
         text: the text.
         id: a unique number, 0 or more; ``None`` for the next free one.
         metadata: JSON values by name, which a query can filter by.
+        location: file and row that it was read from, for messages.
     """
 
     text: str
     id: int | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    location: str = field(default="", compare=False, repr=False)
 
 
 def metadata_json(entry: Entry, location: str) -> str:
@@ -52,8 +54,9 @@ def metadata_json(entry: Entry, location: str) -> str:
     is_number = isinstance(entry.id, int) and not isinstance(entry.id, bool)
     if entry.id is not None and not (is_number and 0 <= entry.id <= LARGEST_ID):
         raise DataError(
-            f"{location}: an id is a whole number from 0 to 2**63 - 2; received {entry.id!r}. Keep names under another "
-            "column: it becomes metadata, by which texts are found and deleted as well."
+            f"{location}: an id is a whole number from 0 to 2**63 - 2, without leading zeros or decimals; received "
+            f"{entry.id!r}. Keep other names of texts in a column that is not called id: it becomes metadata, by which "
+            "texts are found and deleted as well."
         )
     if not all(isinstance(name, str) for name in entry.metadata):
         raise DataError(f"{location}: names of metadata are texts; received {list(entry.metadata)!r}.")
@@ -132,6 +135,7 @@ def _entry(row: Row, text: str, source: str) -> Entry:
     if isinstance(entry_id, str) and _NUMBER.fullmatch(entry_id):
         entry_id = int(entry_id)
     metadata = {name: cell for name, cell in cells.items() if name not in (text, identifier) and cell not in (None, "")}
-    entry = Entry(value, entry_id, metadata)  # type: ignore[arg-type]  # metadata_json checks the id
-    metadata_json(entry, f"{source}, row {number}")
+    location = f"{source}, row {number}"
+    entry = Entry(value, entry_id, metadata, location)  # type: ignore[arg-type]  # metadata_json checks the id
+    metadata_json(entry, location)
     return entry

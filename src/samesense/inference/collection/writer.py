@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from itertools import islice
@@ -103,11 +102,15 @@ class Writer:
         unfinished = Unfinished(self.folder / store.UNFINISHED, model.identity, model.look)
         assigned: set[int] = set()
         while block := list(islice(source, BLOCK_TEXTS)):
+            locations = [entry.location or f"text {about.rows - before + n}" for n, entry in enumerate(block, 1)]
             if upsert:
-                assigned |= self._assign_ids(block, assigned)
-            rows = [self._row(entry, about.rows + number, before) for number, entry in enumerate(block)]
+                assigned |= self._assign_ids(block, locations, assigned)
+            rows = [
+                self._row(entry, about.rows + number, location)
+                for number, (entry, location) in enumerate(zip(block, locations, strict=True))
+            ]
             if not upsert:
-                self._check_new([row[0] for row in rows])
+                self._check_new([row[0] for row in rows], locations)
             texts = [entry.text for entry in block]
             whole = len(block) == BLOCK_TEXTS
             vectors = unfinished.rows(texts, model.unit, keep=whole)  # a partial block is not worth saving
@@ -173,28 +176,28 @@ class Writer:
         for name in self._names - {committed.vectors, committed.graph}:
             (self.folder / name).unlink(missing_ok=True)
 
-    def _row(self, entry: Entry, position: int, before: int) -> tuple[int, str, str, int]:
+    def _row(self, entry: Entry, position: int, location: str) -> tuple[int, str, str, int]:
         """Return the row of an entry in the table ``text``, with the next id if it has none."""
-        metadata = metadata_json(entry, f"text {position - before + 1}")
+        metadata = metadata_json(entry, location)
         number = self.about.next_id if entry.id is None else entry.id
         if number > LARGEST_ID:
-            raise DataError(f"Ids must leave room for the next one; received {number}.")
+            raise DataError(f"{location}: ids must leave room for the next one; received {number}.")
         # An id that is given may move the next free one.
         self.about.next_id = max(self.about.next_id, number + 1)
         return number, entry.text, metadata, position
 
-    def _assign_ids(self, block: Iterable[Entry], before: set[int]) -> set[int]:
+    def _assign_ids(self, block: list[Entry], locations: list[str], before: set[int]) -> set[int]:
         """Return the ids that entries without one will get; DataError if a later entry has such an id."""
         assigned = set[int]()
         next_id = self.about.next_id
-        for entry in block:
+        for entry, location in zip(block, locations, strict=True):
             number = next_id if entry.id is None else entry.id
             if entry.id is None:
                 assigned.add(number)
             elif number in assigned or number in before:
                 raise DataError(
-                    f"Every text has an id of its own; {number} was given to a text before it that brings none. Give "
-                    "all texts ids, or none."
+                    f"{location}: every text has an id of its own; {number} was given to a text before it that brings "
+                    "none. Give all texts ids, or none."
                 )
             next_id = max(next_id, number + 1)
         return assigned
@@ -204,13 +207,19 @@ class Writer:
         chosen = among(ids)
         return {number for (number,) in self.db.execute(f"SELECT id FROM text WHERE {chosen.sql}", chosen.values)}
 
-    def _check_new(self, ids: list[int]) -> None:
+    def _check_new(self, ids: list[int], locations: list[str]) -> None:
         """Raise DataError for ids that come twice, or are in the collection."""
-        duplicates = self._existing(ids) | {number for number, times in Counter(ids).items() if times > 1}
-        if duplicates:
+        taken = self._existing(ids)
+        repeated = []
+        for number, location in zip(ids, locations, strict=True):
+            if number in taken:
+                repeated.append((number, location))
+            taken.add(number)
+        if repeated:
+            number, location = repeated[0]
             raise DataError(
-                f"Every text has an id of its own; {min(duplicates)} comes twice or is in the collection "
-                f"({len(duplicates)} such ids in this block). Correct the column id; when adding, `upsert` replaces "
+                f"{location}: every text has an id of its own; {number} comes twice or is in the collection "
+                f"({len(repeated)} such texts in this block). Correct the column id; when adding, `upsert` replaces "
                 "the texts that are there."
             )
 
