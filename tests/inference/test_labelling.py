@@ -314,6 +314,10 @@ def test_a_chat_endpoint_is_resumed_and_each_answer_kept_once(tmp_path, monkeypa
     ("options", "message"),
     [({"pairs": 0}, "received `pairs` 0"), ({"pairs_by": "disagreement"}, "without `other`"),
      ({"other": "x"}, "received `pairs_by` bands with `other`"), ({"max_calls": 3}, "`max_calls` is for a chat"),
+     ({"scorer": "chat:m", "max_calls": 0}, "received `max_calls` 0"),
+     ({"scale": "yes-no"}, "`scale` is for a person or a chat model"),
+     ({"scorer": "wordllama", "scale": "0-5"}, "`scale` is for a person or a chat model"),
+     ({"port": 8001}, "`port` is for the page"), ({"scale": "0-4"}, "0-4"),
      ({"scorer": None, "port": 99999}, "A port is 0 to 65535")],
 )  # fmt: skip
 def test_options_that_contradict_each_other_are_said_at_once(tmp_path, options, message):

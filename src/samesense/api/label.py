@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+DEFAULT_SCALE: ScaleName = "0-5"
+DEFAULT_PORT = 8000
+
 
 @dataclass(frozen=True, repr=False)
 class Labelled(Shown):
@@ -63,13 +66,13 @@ def label(  # noqa: PLR0913 - the flags of the command
     *,
     output: str | Path,
     scorer: Any = None,
-    scale: ScaleName = "0-5",
+    scale: ScaleName | None = None,
     pairs: int = 200,
     pairs_by: PairsBy = "bands",
     model: Any = "default",
     other: Any = None,
     max_calls: int | None = None,
-    port: int = 8000,
+    port: int | None = None,
     columns: str | None = None,
     quoting: Quoting | None = None,
     delimiter: str | None = None,
@@ -91,7 +94,7 @@ def label(  # noqa: PLR0913 - the flags of the command
             (an OpenAI-compatible endpoint, ``OPENAI_BASE_URL`` and ``OPENAI_API_KEY``), or any other model; see
             :func:`samesense.load`, or a function from pairs to scores. Without one, a page is shown on this machine,
             where a person labels until Ctrl-C.
-        scale: the labels that a person or a chat model gives.
+        scale: the labels that a person or a chat model gives, ``"0-5"`` by default; other scorers have their own.
         pairs: number of pairs to choose.
         pairs_by: ``"bands"``: evenly over the scores of ``model``; ``"neighbours"``: texts near each other by
             ``model``; ``"disagreement"``: as bands, and first those on which ``model`` and ``other`` are furthest
@@ -100,7 +103,7 @@ def label(  # noqa: PLR0913 - the flags of the command
             are made of texts; see :func:`samesense.load`.
         other: the model to compare with, for disagreement.
         max_calls: most requests to a chat endpoint, retries included.
-        port: port of the page; 0 takes a free one.
+        port: port of the page, 8000 by default; 0 takes a free one.
         columns: columns of a table: of texts, as in ``"question,answer"``, or of pairs, as in ``"left,right,label"``.
         seed: seed of the random choices; the same call chooses the same pairs.
         precision: arithmetic; ``"auto"`` is bfloat16 where the processor supports it.
@@ -116,8 +119,11 @@ def label(  # noqa: PLR0913 - the flags of the command
 
     check_columns(columns)
     check_choice("pairs_by", pairs_by, PairsBy)
-    check_choice("scale", scale, ScaleName)
-    _check(pairs, pairs_by, other, scorer, max_calls)
+    check_choice("scale", scale or DEFAULT_SCALE, ScaleName)
+    _check(pairs, pairs_by, other)
+    _check_for_scorer(scorer, scale, max_calls, port)
+    scale = scale or DEFAULT_SCALE
+    port = DEFAULT_PORT if port is None else port
     score, by = _scorer(scorer, scale, max_calls, precision)
     if score is None:
         # Checked now, as reading texts and choosing pairs comes before the page.
@@ -145,16 +151,31 @@ def label(  # noqa: PLR0913 - the flags of the command
         return Labelled(labels.path, len(chosen), sum(pair in labels for pair in chosen), getattr(score, "cost", ""))
 
 
-def _check(pairs: int, pairs_by: PairsBy, other: Any, scorer: Any, max_calls: int | None) -> None:
-    if pairs < 1 or (max_calls is not None and max_calls < 1):
-        raise ConfigError(f"At least one must be asked for; received `pairs` {pairs} and `max_calls` {max_calls}.")
+def _check(pairs: int, pairs_by: PairsBy, other: Any) -> None:
+    if pairs < 1:
+        raise ConfigError(f"At least one pair must be asked for; received `pairs` {pairs}.")
     if (pairs_by == "disagreement") != (other is not None):
         raise ConfigError(
             f"Disagreement is between `model` and `other`; received `pairs_by` {pairs_by} "
             f"{'without' if other is None else 'with'} `other`."
         )
+
+
+def _check_for_scorer(scorer: Any, scale: ScaleName | None, max_calls: int | None, port: int | None) -> None:
+    """Raise ConfigError for an option that this scorer, or a person, would not follow."""
     if max_calls is not None and not _is_chat(scorer):
         raise ConfigError("`max_calls` is for a chat endpoint, `scorer` chat:MODEL. Leave it out.")
+    if max_calls is not None and max_calls < 1:
+        raise ConfigError(f"At least one request must be allowed; received `max_calls` {max_calls}.")
+    if scale is not None and scorer is not None and not _is_chat(scorer):
+        raise ConfigError(
+            f"`scale` is for a person or a chat model, and this scorer has a scale of its own; received {scale}. "
+            "Leave it out."
+        )
+    if port is not None and scorer is not None:
+        raise ConfigError(
+            f"`port` is for the page on which a person labels; received {port} with `scorer`. Leave it out."
+        )
 
 
 def _check_page(port: int) -> None:
