@@ -146,6 +146,19 @@ def test_a_json_line_that_is_not_json_is_refused(tmp_path):
     )
 
 
+@pytest.mark.parametrize("name", ["twice.jsonl", "twice.json"])
+def test_a_repeated_key_is_refused_and_loses_no_value(tmp_path, name):
+    path = put(tmp_path / name, '{"text": "a"}\n{"text": "first", "id": 1, "text": "second"}\n')
+    problem = "the keys of an object must differ; 'text' stands more than once, with the values 'first' and 'second'. "
+    assert refusal(path) == f"{path}, row 2: {problem}Rename one, or make them a list."
+    path = put(tmp_path / "nested.jsonl", '{"text": "a", "more": [{"x": 1, "x": 2}]}\n')
+    assert "row 1: the keys of an object must differ; 'x' stands more than once, with the values 1 and 2" in refusal(
+        path
+    )
+    path = put(tmp_path / "list.json", '[{"text": "a"},\n {"text": "first", "text": "second"}]')
+    assert refusal(path) == f"{path}: {problem}Rename one, or make them a list."
+
+
 def test_a_json_line_that_is_no_object_is_refused(tmp_path):
     path = put(tmp_path / "list.jsonl", '["a", "b", 1]\n')
     assert refusal(path) == (

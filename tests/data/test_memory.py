@@ -8,7 +8,7 @@ from datasets import ClassLabel, Dataset, Features, Value
 
 import samesense
 from samesense.data import read_pairs
-from samesense.data.rows.sources import as_sources
+from samesense.data.rows.sources import as_sources, load_rows
 from samesense.data.sentences import read_unlabelled
 from samesense.data.tuples.read import read_tuples
 from samesense.errors import ConfigError, DataError
@@ -179,3 +179,9 @@ def test_a_dict_of_splits_is_still_refused():
     frame = pandas.DataFrame({"text": ["a", "b"]})
     with pytest.raises(DataError, match="Give one split"):
         samesense.read({"train": frame, "test": frame})
+
+
+def test_a_repeated_column_name_of_a_table_is_refused():
+    table = pa.Table.from_arrays([pa.array(["a"]), pa.array(["b"])], names=["text", "text"])
+    with pytest.raises(DataError, match="column names must differ; 'text' stands more than once"):
+        list(load_rows(table))

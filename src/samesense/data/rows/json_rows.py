@@ -5,12 +5,33 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from samesense.data.rows.columns import Row
-from samesense.data.rows.text import (
-    Line,
-)
+from samesense.data.rows.text import Line
 from samesense.errors import DataError
+from samesense.failures import excerpt
+
+
+class _RepeatedKeyError(Exception):
+    """A key stands more than once in an object; json keeps the last value alone."""
+
+
+def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    cells = dict(pairs)
+    if len(cells) == len(pairs):
+        return cells
+    keys = [key for key, _ in pairs]
+    repeated = next(key for key in keys if keys.count(key) > 1)
+    values = [value for key, value in pairs if key == repeated]
+    raise _RepeatedKeyError(
+        f"the keys of an object must differ; {repeated!r} stands more than once, with the values "
+        f"{' and '.join(excerpt(value, 40) for value in values[:2])}. Rename one, or make them a list."
+    )
+
+
+# Made once: json.loads makes one for each call that is not of the default form.
+_decode = json.JSONDecoder(object_pairs_hook=_object_of).decode
 
 
 def json_lines_rows(path: str | Path, lines: Iterable[Line]) -> Iterator[Row]:
@@ -19,7 +40,9 @@ def json_lines_rows(path: str | Path, lines: Iterable[Line]) -> Iterator[Row]:
         if not line.strip():
             continue
         try:
-            record = json.loads(line)
+            record = _decode(line)
+        except _RepeatedKeyError as error:
+            raise DataError(f"{path}, row {number}: {error}") from error
         except (ValueError, RecursionError) as error:
             raise DataError(
                 f"{path}, row {number}: every line must be one JSON object; this one is not JSON ({error}). "
@@ -42,10 +65,16 @@ def json_rows(path: str | Path, lines: Iterable[Line]) -> Iterator[Row]:
         return
     try:
         # As a whole: a list may be written over any number of lines.
-        records = json.loads(text)
+        records = _decode(text)
+    except _RepeatedKeyError as error:
+        # Of JSON lines, each row is read by itself, so that the message has its number.
+        if _is_object(_first_line(numbered_lines)):
+            yield from json_lines_rows(path, numbered_lines)
+            return
+        raise DataError(f"{path}: {error}") from error
     except (ValueError, RecursionError) as error:
         # The first line is an object by itself, so the file has JSON lines.
-        if _is_object(next(line for _, line in numbered_lines if line.strip())):
+        if _is_object(_first_line(numbered_lines)):
             yield from json_lines_rows(path, numbered_lines)
             return
         raise DataError(
@@ -72,6 +101,10 @@ def _rows_of(record: dict[str, object]) -> object:
     if len(values) > 1 and len(columns) == len(values) and len({len(column) for column in columns}) == 1:
         return [dict(zip(record, row, strict=True)) for row in zip(*columns, strict=True)]
     return record
+
+
+def _first_line(lines: Iterable[Line]) -> str:
+    return next(line for _, line in lines if line.strip())
 
 
 def _is_object(text: str) -> bool:

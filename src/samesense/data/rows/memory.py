@@ -9,6 +9,7 @@ from typing import Any
 
 from samesense.data.rows.columnar import BATCH, arrow_rows
 from samesense.data.rows.columns import is_index
+from samesense.data.rows.delimited import refuse_repeated
 from samesense.data.rows.labels import NLI_VALUES, are_quantities, to_number, word_of
 from samesense.data.rows.yes_no import translate_yes_no
 from samesense.errors import DataError
@@ -112,6 +113,7 @@ def memory_rows(source: Any) -> Iterator[tuple[int, Mapping[str, object]]]:
     if table is not None:
         # The index of a pandas frame is not data.
         table = table.drop_columns([name for name in table.column_names if is_index(name)])
+        refuse_repeated(name_in_memory(source), table.column_names)
         if _without_names(table.column_names):
             records = (record for batch in table.to_batches(BATCH) for record in batch.to_pylist())
             return _plain_rows(tuple(record.values()) for record in records)
