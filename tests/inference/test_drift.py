@@ -49,24 +49,58 @@ def test_the_same_model_has_not_drifted_and_repeated_texts_count_once():
     assert result.changed == ()
 
 
-def test_a_threshold_moves_to_where_the_precision_is_the_same():
-    rows = {"a": 0.0, **{f"x{i}": 0.1 * i for i in range(1, 9)}}
-    old = {text: [np.cos(angle), np.sin(angle)] for text, angle in rows.items()}
-    new = {text: [np.cos(angle / 2), np.sin(angle / 2)] for text, angle in rows.items()}
-    pairs = samesense.read([("a", f"x{i}", int(i in (1, 2, 3, 5))) for i in range(1, 9)])
-    result, _ = drift(model_of(old), model_of(new), list(rows), top=3, pairs=pairs, threshold=np.cos(0.55))
-    assert result.threshold.precision == pytest.approx(4 / 5)
-    assert np.cos(0.3) < result.threshold.new < np.cos(0.25)
-    assert (result.threshold.old, result.threshold.of) == (np.cos(0.55), "precision")
-    # no pair is called the same, or none rightly: nowhere in the new model
-    for threshold, wrong in ((1.5, pairs), (np.cos(0.45), samesense.read([("a", "x4", 0), ("a", "x8", 1)]))):
-        result, _ = drift(model_of(old), model_of(new), list(rows), top=3, pairs=wrong, threshold=min(threshold, 1.0))
-        assert (result.threshold.new, result.threshold.precision) == (float("inf"), 0.0)
-        assert json.loads(json.dumps(result.to_dict(), allow_nan=False))["threshold"]["new"] is None
+ANGLES = {"a": 0.0, **{f"x{i}": 0.1 * i for i in range(1, 9)}}
+WIDE = {text: [np.cos(angle), np.sin(angle)] for text, angle in ANGLES.items()}
+NARROW = {text: [np.cos(angle / 2), np.sin(angle / 2)] for text, angle in ANGLES.items()}
+
+
+def moved(old, new, threshold, pairs=None):
+    return drift(model_of(old), model_of(new), list(ANGLES), top=3, pairs=pairs, threshold=threshold)[0].threshold
+
+
+def labelled(*positives):
+    return samesense.read([("a", f"x{i}", int(i in positives)) for i in range(1, 9)])
+
+
+def test_a_threshold_moves_to_where_as_many_pairs_reach_it():
+    result = moved(WIDE, NARROW, np.cos(0.55), labelled(1, 2, 3, 5))
+    assert (result.old, result.of, result.share) == (np.cos(0.55), "pairs", 5 / 8)
+    assert np.cos(0.3) < result.new < np.cos(0.25)
+    assert result.precision == pytest.approx((4 / 5, 4 / 5)) and result.recall == (1.0, 1.0)
+    # A model that ranks better has fewer errors among as many pairs.
+    worse = WIDE | {"x4": WIDE["x5"], "x5": WIDE["x4"]}
+    result = moved(worse, NARROW, np.cos(0.45), labelled(1, 2, 3, 4))
+    assert result.precision == (3 / 4, 1.0) and result.recall == (3 / 4, 1.0)
     # without labels: as many of the pairs of neighbours
-    result, _ = drift(model_of(old), model_of(new), list(rows), top=3, threshold=np.cos(0.15))
-    assert result.threshold.of == "share"
-    assert np.cos(0.1) < result.threshold.new <= np.cos(0.05)
+    result = moved(WIDE, NARROW, np.cos(0.15))
+    assert (result.of, result.precision, result.recall) == ("neighbours", None, None)
+    assert np.cos(0.1) < result.new <= np.cos(0.05)
+
+
+@pytest.mark.parametrize("threshold", [-1.0, 0.5, np.cos(0.55), np.cos(0.3), 0.97, 1.0])
+@pytest.mark.parametrize("positives", [(), (1, 2, 3, 5), (7, 8)])
+def test_a_threshold_stays_where_no_score_changes(threshold, positives):
+    assert moved(WIDE, WIDE, threshold, labelled(*positives) if positives else None).new == threshold
+
+
+@pytest.mark.parametrize("positives", [(), (1, 2, 3, 5), (1,)])
+def test_a_threshold_hardly_moves_where_scores_hardly_change(positives):
+    draw = np.random.default_rng(0)
+    alike = {text: np.array(row) + 1e-5 * draw.normal(size=2) for text, row in WIDE.items()}
+    pairs = labelled(*positives) if positives else None
+    for threshold in (np.cos(0.25), np.cos(0.22), np.cos(0.12)):
+        assert moved(WIDE, alike, threshold, pairs).new == pytest.approx(threshold, abs=1e-3)
+
+
+@pytest.mark.parametrize(("threshold", "count"), [(1.0, "none"), (0.0, "every one")])
+@pytest.mark.parametrize("positives", [(), (1, 2)])
+def test_a_threshold_beyond_all_scores_is_not_guessed(threshold, count, positives):
+    pairs = labelled(*positives) if positives else None
+    report, _ = drift(model_of(WIDE), model_of(NARROW), list(ANGLES), top=3, pairs=pairs, threshold=threshold)
+    assert (report.threshold.new, report.threshold.precision) == (None, None)
+    assert json.loads(json.dumps(report.to_dict(), allow_nan=False))["threshold"]["new"] is None
+    kind = "labelled pairs" if positives else "pairs of neighbours"
+    assert f"threshold moved   {threshold:.4f} -> unknown, as {count} of the {kind} reaches it" in str(report)
 
 
 def test_refusals():

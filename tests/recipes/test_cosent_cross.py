@@ -165,10 +165,13 @@ def test_nli_is_graded(tmp_path, settings):
 
 
 def test_refusals(parts, settings, tmp_path):
-    with pytest.raises(ConfigError, match="early_stopping_patience counts evaluations on a dev set, and there is none"):
+    with pytest.raises(
+        ConfigError, match="`early_stopping_patience` counts evaluations on a dev set, and there is none"
+    ):
         METHODS["cosent"].run(
             parts["train"], settings.model_copy(update={"early_stopping_patience": 1}), tmp_path / "patience"
         )
+    assert not (tmp_path / "patience").exists()
     constant = parts["train"].take([i for i, label in enumerate(parts["train"].labels) if label == 0])
     with pytest.raises(
         DataError, match=r"CoSENT compares pairs with different labels; all \d+ labels of .*train\.tsv are 0\."

@@ -296,7 +296,7 @@ def test_patience_needs_a_dev_set(start):
     with pytest.raises(ConfigError) as error:
         start("run", SETTINGS.model_copy(update={"early_stopping_patience": 2}), selecting=False)
     assert str(error.value) == (
-        "early_stopping_patience counts evaluations on a dev set, and there is none. Give dev, or leave it out."
+        "`early_stopping_patience` counts evaluations on a dev set, and there is none. Give `dev`, or leave it out."
     )
 
 

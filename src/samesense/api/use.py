@@ -326,9 +326,10 @@ def drift(  # noqa: PLR0913 - the flags of the command
         new: its successor.
         texts: typical texts: a text file with one text a line (plain or compressed), a table, or ``"-"`` for lines of
             standard input; see :func:`samesense.read` for texts in memory.
-        pairs: pairs labelled 1 for a yes, 0 for a no, on which the new threshold has the precision of the old one.
+        pairs: pairs labelled 1 for a yes, 0 for a no. As many of them reach the new threshold as the old one, and the
+            precision and recall of both are reported.
         threshold: threshold of the old model, ``"calibrated"`` for that of its calibration; with ``pairs``, by default
-            that of best F1. Without them, the new threshold is the one that as many pairs of neighbours reach.
+            that of best F1. Without them, as many pairs of neighbours reach the new threshold.
         top: number of nearest texts to compare.
         queries: number of texts whose neighbours are searched among all, sampled with a fixed seed.
         map: file for two maps of these texts, by the old and the new model, on one self-contained HTML page; of more

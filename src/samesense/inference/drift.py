@@ -16,7 +16,7 @@ from samesense.inference.models.model import Model
 from samesense.inference.search.exact import Best, nearest, unit_rows
 from samesense.inference.search.lists import blocks
 from samesense.inference.search.mining import check_threshold, cosines_of
-from samesense.metrics.classification import best_threshold, check_binary, precision_at, threshold_at
+from samesense.metrics.classification import best_threshold, check_binary, precision_at, recall_at
 from samesense.results import Shown
 from samesense.types import Embeddings, Floats, Indices
 
@@ -41,20 +41,39 @@ class Changed(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """The same threshold in both models.
+    """The same threshold in both models: as many pairs reach it.
 
     Attributes:
         old: threshold of the old model.
-        new: threshold of the new model with the same precision, or the same share of pairs above it; infinity if there
-            is none.
-        of: ``"precision"`` on labelled pairs, or ``"share"`` of the pairs of neighbours.
-        precision: that precision or share.
+        new: threshold of the new model; ``None`` where no pair, or every pair, reaches the old one, unless both models
+            give the pairs the same scores.
+        of: ``"pairs"`` that are labelled, or pairs of ``"neighbours"``.
+        share: share of these pairs that reach the old threshold.
+        precision: precision of the old and of the new model at their thresholds; ``None`` without labels, where no pair
+            reaches them, or without a new threshold.
+        recall: recall of both, likewise.
     """
 
     old: float
-    new: float
-    of: Literal["precision", "share"]
-    precision: float
+    new: float | None
+    of: Literal["pairs", "neighbours"]
+    share: float
+    precision: tuple[float, float] | None = None
+    recall: tuple[float, float] | None = None
+
+    def lines(self) -> list[str]:
+        """Return the threshold as lines of the report."""
+        name = {"pairs": "labelled pairs", "neighbours": "pairs of neighbours"}[self.of]
+        if self.new is None:
+            count = "every one" if self.share else "none"
+            return [f"threshold moved   {self.old:.4f} -> unknown, as {count} of the {name} reaches it"]
+        lines = [
+            f"threshold moved   {self.old:.4f} -> {self.new:.4f}, reached by {100 * self.share:.1f} % of the {name}"
+        ]
+        for label, figures in (("precision there", self.precision), ("recall there", self.recall)):
+            if figures is not None:
+                lines.append(f"{label:<18}{figures[0]:.3f} -> {figures[1]:.3f}")
+        return lines
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -90,8 +109,8 @@ class Drift(Shown):
         """Return the report as JSON types; an infinite threshold is ``None``."""
         threshold = None
         if self.threshold is not None:
-            old, new = (value if math.isfinite(value) else None for value in self.threshold[:2])
-            threshold = {**self.threshold._asdict(), "old": old, "new": new}
+            old = self.threshold.old
+            threshold = {**self.threshold._asdict(), "old": old if math.isfinite(old) else None}
         changed = [change._asdict() for change in self.changed]
         return {"drift": self.drift, **asdict(self), "threshold": threshold, "changed": changed}
 
@@ -103,9 +122,7 @@ class Drift(Shown):
             f"measured on       the {self.top} nearest of {self.queries} of {self.texts} texts",
         ]
         if self.threshold is not None:
-            old, new, of, value = self.threshold
-            kind = "precision" if of == "precision" else "share of neighbours"
-            lines.insert(2, f"threshold moved   {old:.4f} -> {new:.4f} at the {kind} {value:.3f}")
+            lines[2:2] = self.threshold.lines()
         for change in self.changed:
             lines += ["", f"{change.text}", f"  {change.overlap:.2f} kept; {change.before!r} -> {change.after!r}"]
         return "\n".join(lines)
@@ -150,9 +167,10 @@ def drift(
         texts: typical texts; duplicates count once.
         top: number of nearest neighbours that are compared.
         queries: number of texts whose neighbours are searched for among all texts, sampled with a fixed seed.
-        pairs: pairs labelled 1 for a yes, 0 for a no, on which the new threshold has the precision of the old one.
-        threshold: threshold of the old model; with pairs, the default is that of best F1. Without pairs, the new
-            threshold is the one that the same share of the pairs of neighbours reaches.
+        pairs: pairs labelled 1 for a yes, 0 for a no. As many of them reach the new threshold as the old one, and the
+            precision and recall of both are reported.
+        threshold: threshold of the old model; with pairs, the default is that of best F1. Without pairs, as many pairs
+            of neighbours reach the new threshold.
 
     Raises:
         ConfigError: if ``top`` or the threshold is out of range, or labels are graded.
@@ -243,23 +261,42 @@ def _threshold(
     if pairs is None:
         if threshold is None:
             return None
-        fraction = float((scores[0] >= threshold).mean())
-        if fraction:
-            limit = float(np.quantile(scores[1], 1 - fraction, method="higher"))
-        else:
-            # The old threshold leaves out all of these pairs, and so must the new one.
-            limit = float("inf")
-        return Moved(threshold, limit, "share", fraction)
-    right = np.asarray(pairs.labels, dtype=np.float64)
+        before, after = scores
+        moved = _with_equal_share(before, after, threshold)
+        return Moved(threshold, moved, "neighbours", float((before >= threshold).mean()))
+    labels = np.asarray(pairs.labels, dtype=np.float64)
     before = old.scores(pairs.pairs())
     after = new.scores(pairs.pairs())
-    limit = threshold if threshold is not None else best_threshold(before, right, "f1")
-    # Precision is undefined if no pair reaches the threshold.
-    precision = 0.0
-    if (before >= limit).any():
-        precision = precision_at(before, right, limit)
-    if precision:
-        moved = threshold_at(after, right, precision=precision)
-    else:
-        moved = float("inf")
-    return Moved(limit, moved, "precision", precision)
+    if threshold is None:
+        threshold = best_threshold(before, labels, "f1", dividing=True)
+    moved = _with_equal_share(before, after, threshold)
+    share = float((before >= threshold).mean())
+    if moved is None or not share:
+        return Moved(threshold, moved, "pairs", share)
+    return Moved(
+        threshold,
+        moved,
+        "pairs",
+        share,
+        precision=(precision_at(before, labels, threshold), precision_at(after, labels, moved)),
+        recall=(recall_at(before, labels, threshold), recall_at(after, labels, moved)),
+    )
+
+
+def _with_equal_share(before: Floats, after: Floats, threshold: float) -> float | None:
+    """Return the threshold that as many scores ``after`` reach as scores ``before`` reach the given one.
+
+    It divides the gap between the two scores around it as the given one does, so that models with nearly the same
+    scores have nearly the same threshold. ``None`` if no score or every score reaches the given one: then there is no
+    such gap.
+    """
+    if np.array_equal(before, after):
+        return threshold
+    count = int((before >= threshold).sum())
+    if count in (0, len(before)):
+        return None
+    lower, upper = np.sort(before)[[-count - 1, -count]].astype(np.float64)
+    new_lower, new_upper = np.sort(after)[[-count - 1, -count]].astype(np.float64)
+    moved = new_lower + (new_upper - new_lower) * (threshold - lower) / (upper - lower)
+    # A rounded result may not fall onto the lower score, which does not reach the threshold.
+    return float(np.clip(moved, np.nextafter(new_lower, new_upper), new_upper))

@@ -156,7 +156,8 @@ def fit(  # noqa: PLR0913 - the arguments of a run
         distribution but other random numbers. Cross-encoders are selected by Spearman; the code of CoSENT's author
         selects by accuracy at a threshold of 0.5.
     """
-    _check_before_training(model, settings, has_dev=dev_score is not None)
+    check_stopping(settings, has_dev=dev_score is not None)
+    check_trainable(model, settings)
     _prepare_losses(loss, dataset, settings, model, batches)
     with (
         packing(model),
@@ -235,15 +236,12 @@ def fit(  # noqa: PLR0913 - the arguments of a run
         )
 
 
-def _check_before_training(
-    model: SentenceTransformer | CrossEncoder, settings: TrainingSettings, *, has_dev: bool
-) -> None:
-    """Raise ConfigError for settings that would only fail once the model is trained."""
+def check_stopping(settings: TrainingSettings, *, has_dev: bool) -> None:
+    """Raise ConfigError for early stopping without the dev set whose scores it counts."""
     if settings.early_stopping_patience is not None and not has_dev:
         raise ConfigError(
-            "early_stopping_patience counts evaluations on a dev set, and there is none. Give dev, or leave it out."
+            "`early_stopping_patience` counts evaluations on a dev set, and there is none. Give `dev`, or leave it out."
         )
-    check_trainable(model, settings)
 
 
 def check_trainable(model: SentenceTransformer | CrossEncoder, settings: TrainingSettings) -> None:

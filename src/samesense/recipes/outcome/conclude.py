@@ -27,7 +27,7 @@ from samesense.reports.figures.curves import Curve
 from samesense.reports.run_page import RunPage, cases_of, run_page
 from samesense.reports.run_verdict import Verdict, merged_from
 from samesense.reports.store import read_run
-from samesense.training.fit import TrainOutput
+from samesense.training.fit import TrainOutput, check_stopping
 from samesense.types import Evidence
 
 logger = logging.getLogger(__name__)
@@ -38,7 +38,8 @@ MOST_WORDS = 80
 
 
 def check_outcome(job: Job[Any, Any], sets: Sets) -> None:
-    """Raise ConfigError, before anything is computed, if the run could not be merged or have a learning curve."""
+    """Raise ConfigError, before anything is computed, for a merge, an early stop or a learning curve that cannot be."""
+    check_stopping(job.settings, has_dev=sets.selecting is not None)
     if job.settings.merge:
         check_merge(sets, new_head=has_new_head(job.settings))
     if job.settings.learning_curve and job.concludes:
