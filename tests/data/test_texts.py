@@ -3,6 +3,7 @@ import gzip
 import pytest
 
 from samesense.data.sentences import unlabelled_texts
+from samesense.data.texts import read_texts
 from samesense.errors import DataError
 
 
@@ -56,3 +57,11 @@ def test_gzip_is_told_by_the_end_of_the_name_in_any_case(tmp_path):
 
     (tmp_path / "T.TXT.GZ").write_bytes(gzip.compress(b"one\ntwo\n"))
     assert unlabelled_texts(tmp_path / "T.TXT.GZ") == ["one", "two"]
+
+
+def test_columns_of_passages_are_no_columns_of_the_user(tmp_path, caplog):
+    caplog.set_level("INFO", logger="samesense")
+    (tmp_path / "notes.md").write_text("# Trains\n\nThe train leaves at noon.\n")
+    (tmp_path / "more.txt").write_text("It is late.\n")
+    assert len(read_texts(str(tmp_path))) == 2
+    assert "column" not in caplog.text

@@ -85,9 +85,13 @@ def open_rows(source: Source) -> Iterator[Row]:
     """
     if not is_table(source):
         return line_rows(str(source))
-    if not in_memory(source) and holds_document_files(str(source)):
+    if _is_document_folder(source):
         return iter(_read_passages(str(source)))
     return load_rows(source)
+
+
+def _is_document_folder(source: Source) -> bool:
+    return not in_memory(source) and holds_document_files(str(source))
 
 
 def read_text_rows(source: Source, columns: str | None = None, *, drop_bad_rows: bool | None = None) -> TextRows:
@@ -145,6 +149,8 @@ def read_usable(source: Source, columns: str | None = None, *, drop_bad_rows: bo
 
 def _choose_column(rows: Sequence[Row], columns: str | None, source: Source) -> str:
     """Return the column of texts of a table; where it is not given, it is logged, and so are columns left unread."""
+    if columns is None and _is_document_folder(source):
+        return TEXT  # its columns are ours
     name = name_of(source)
     column = text_column(rows, columns, name)
     if columns is None:
