@@ -141,7 +141,7 @@ def test_everything_arrives_and_is_found(folder, store, monkeypatch):
         {"topic": "weather", "year": 2020, "score": 1.0, "hot": True, "mixed": "1"},
         {"topic": "it's", "year": 2021, "score": 1.5, "hot": False, "mixed": '"1"', "list": '[1,"ü"]'},
         {},
-        {"year": 2021, "score": 2.0, "big": float(2**70), "to pic": "x"},
+        {"year": 2021, "score": 2.0, "big": str(2**70), "to pic": "x"},
     ]
     if store.name in ("qdrant", "pgvector"):  # they hold JSON
         typed = METADATA
@@ -243,6 +243,19 @@ def test_misuse(tmp_path, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r"psycopg is needed .* 'samesense\[pgvector\]'"):
         copy(tmp_path / "made", to="pgvector", output="postgresql://nobody@127.0.0.1:1/none")
+
+
+def test_large_whole_numbers_arrive_as_they_are(tmp_path):
+    metadata = [
+        {"hash": 2**64 - 1, "beside": 2**53 + 1, "signed": -(2**63), "few": 1},
+        {"hash": 1, "beside": 0.5, "few": 2.5},
+    ]
+    Collection.build(tmp_path / "made", [Entry("one", None, metadata[0]), Entry("two", None, metadata[1])], embedder())
+    copy(tmp_path / "made", to="parquet", output=tmp_path / "a.parquet")
+    assert pq.read_table(tmp_path / "a.parquet")["metadata"].to_pylist() == [
+        {"hash": str(2**64 - 1), "beside": str(2**53 + 1), "signed": -(2**63), "few": 1.0},
+        {"hash": "1", "beside": "0.5", "signed": None, "few": 2.5},
+    ]
 
 
 @pytest.mark.parametrize(

@@ -232,8 +232,13 @@ class Reader:
                 yield [row[:3] for row in rows], self.vectors[[row[3] for row in rows]]
 
     def kinds(self) -> Iterator[tuple[str, str]]:
-        """Yield every name of metadata with each type of its values, in the terms of ``json_each``."""
-        kind = "iif(typeof(value) = 'real', 'real', type)"  # a whole number beyond 64 bits is stored as a real
+        """Yield every name of metadata with each type of its values, in the terms of ``json_each``.
+
+        Whole numbers that a float does not hold for certain are ``large``, and those beyond 64 bits ``huge``.
+        """
+        # SQLite holds a whole number beyond 64 bits as a real.
+        kind = f"""CASE WHEN type <> 'integer' THEN type WHEN typeof(value) = 'real' THEN 'huge'
+            WHEN value NOT BETWEEN {-(2**53)} AND {2**53} THEN 'large' ELSE 'integer' END"""
         yield from self.db.execute(f"SELECT DISTINCT name, {kind} FROM field ORDER BY 1, 2")
 
     def _positions(self, chosen: Condition) -> tuple[Indices, Indices]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -37,13 +37,10 @@ def record_batches(source: Source, schema: pa.Schema) -> Iterator[pa.RecordBatch
 
 def _structs(rows: Rows, source: Source) -> list[dict[str, Any]]:
     """Return the metadata of rows as Arrow's structs take them."""
-    # Arrow does not convert a whole number beyond 64 bits to a float itself.
-    converters: dict[str, Callable[[Any], Any]] = {"json": json_text, "real": float}
 
     def cell(name: str, value: Any) -> Any:
-        convert = converters.get(source.fields[name])
-        if value is None or convert is None:
+        if value is None or source.fields[name] != "json":
             return value
-        return convert(value)
+        return json_text(value)
 
     return [{name: cell(name, value) for name, value in metadata.items()} for metadata in rows.metadata]

@@ -46,7 +46,8 @@ class Source:
         model: name, identity and precision of the model that made the vectors.
         dim: dimensions of a vector.
         half: vectors are stored in float16, not float32.
-        fields: type of the values of each name of metadata; ``json`` for lists, objects, and values of several types.
+        fields: type of the values of each name of metadata; ``json`` for lists, objects, values of several types, and
+            whole numbers that neither 64 bits nor, beside decimals, a float would hold as they are.
         batches: reads the texts, in the order they were added.
     """
 
@@ -86,14 +87,21 @@ def source_of(reader: Reader, about: About, on_progress: Callable[[int], None] |
     return Source(model, about.dim, about.dtype == "float16", fields, batches)
 
 
-_KINDS = {"integer": "integer", "real": "real", "text": "text", "true": "boolean", "false": "boolean", "null": "null"}
+_KINDS = {
+    **{kind: kind for kind in ("integer", "large", "real", "text", "null")},
+    "true": "boolean",
+    "false": "boolean",
+}
+"""Types of values by their names in :meth:`Reader.kinds`; all others are ``json``."""
 
 
 def _common_kind(kinds: set[str]) -> Kind:
     """Return the type that can hold all values of a name."""
     if kinds == {"integer", "real"}:
         return "real"
-    return next((kind for kind in ("integer", "real", "text", "boolean") if kinds == {kind}), "json")
+    if kinds <= {"integer", "large"} and kinds:
+        return "integer"
+    return next((kind for kind in ("real", "text", "boolean") if kinds == {kind}), "json")
 
 
 def there_already(table: str) -> OutputError:
