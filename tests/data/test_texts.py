@@ -64,4 +64,5 @@ def test_columns_of_passages_are_no_columns_of_the_user(tmp_path, caplog):
     (tmp_path / "notes.md").write_text("# Trains\n\nThe train leaves at noon.\n")
     (tmp_path / "more.txt").write_text("It is late.\n")
     assert len(read_texts(str(tmp_path))) == 2
-    assert "column" not in caplog.text
+    assert "texts of column" not in caplog.text
+    assert "`columns`" not in caplog.text
