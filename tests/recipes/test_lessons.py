@@ -79,6 +79,33 @@ def test_a_run_that_would_teach_nothing_is_refused(case, tiny_trunk, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize(
+    ("options", "advice"),
+    [
+        ({"batch_size": 1}, "raise batch_size."),
+        ({"batch_size": 1, "batches": "label-aware"}, "raise batch_size."),
+        ({"batch_size": 1, "encoder": "cross"}, "raise batch_size."),
+        ({"batch_size": 1, "loss": "angle"}, "raise batch_size."),
+        ({"batch_size": 1, "margin": 1.5}, "raise batch_size."),
+        ({"margin": 1.5}, "lower margin: labels that differ by no more count as equal."),
+        ({"margin": 1.5, "batches": "label-aware"}, "lower margin: labels that differ by no more count as equal."),
+    ],
+)
+def test_the_advice_is_what_would_help(options, advice):
+    method = METHODS["cosent"]
+    with pytest.raises(DataError) as refusal:
+        method.lessons(samesense.read(PAIRS), method.settings(**options))
+    assert str(refusal.value).endswith(f"To mend it: {advice}")
+
+
+def test_label_aware_batches_are_advised_where_random_ones_have_one_label():
+    rows = [{**row, "label": int(index < 2)} for index, row in enumerate(PAIRS)]
+    method = METHODS["cosent"]
+    options = {"loss": "angle", "in_batch_weight": 0.0, "batch_size": 4}
+    (line,) = method.lessons(samesense.read(rows), method.settings(**options))
+    assert line.endswith("teach nothing; batches label-aware has none")
+
+
 def test_the_command_refuses_it_too_with_folds_and_in_a_dry_run(tiny_trunk, tmp_path, capsys):
     path = tmp_path / "pairs.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in PAIRS))

@@ -57,11 +57,23 @@ class Lesson:
         teaches: returns whether a batch fulfils it.
         lacking: description of the batches that do not, as the predicate of a sentence.
         fix: advice for the user.
+        label_aware: whether such batches come of how labels are dealt, so that label-aware batches have none.
     """
 
     teaches: Callable[[Batch], bool]
     lacking: str
-    fix: str
+    fix: str = "raise batch_size"
+    label_aware: bool = False
+
+    def advice(self, batch_size: int, batches: str, margin: float = 0.0) -> str:
+        """Return what the user of a run with these batches may change; label-aware ones only where they would help."""
+        if not self.label_aware or batch_size == 1:
+            return self.fix
+        if margin:
+            return "lower margin: labels that differ by no more count as equal"
+        if batches == "label-aware":
+            return self.fix
+        return "batches label-aware has none"
 
     def within_groups(self) -> Lesson:
         """Return the condition of a loss that only compares rows of one group: that a group of the batch fulfils it."""
@@ -159,10 +171,10 @@ def has_angle_terms(batch: Batch) -> bool:
     return bool(positive.any()) and len(np.unique(batch.texts[1])) > 1
 
 
-IN_ORDER = Lesson(has_ordered_texts, "have one label only", "batches label-aware has none")
-OF_LOGITS = Lesson(has_order, IN_ORDER.lacking, IN_ORDER.fix)
-TWO_PAIRS = Lesson(has_two_pairs, "have one pair only", "raise batch_size")
-TWO_LOGITS = Lesson(has_two_rows, TWO_PAIRS.lacking, TWO_PAIRS.fix)
+IN_ORDER = Lesson(has_ordered_texts, "have one label only", label_aware=True)
+OF_LOGITS = Lesson(has_order, IN_ORDER.lacking, label_aware=True)
+TWO_PAIRS = Lesson(has_two_pairs, "have one pair only")
+TWO_LOGITS = Lesson(has_two_rows, TWO_PAIRS.lacking)
 OF_PAIRS = Lesson(has_two_texts, "hold pairs of one text twice only", "give pairs of two texts")
 OF_ROWS = Lesson(has_rows, "are empty", "give more data")
 OF_TRIPLETS = Lesson(has_triplet, "hold triplets only whose positive is their negative", "give other negatives")
@@ -171,7 +183,7 @@ IN_BATCH = Lesson(
     "have no negative: one row, or the same positive in all of them",
     "raise batch_size, give hard negatives, or positives that differ",
 )
-OF_ANGLE = Lesson(has_angle_terms, "have one label only and no negative", "batches label-aware has none")
+OF_ANGLE = Lesson(has_angle_terms, "have one label only and no negative", label_aware=True)
 
 
 def drawn_batches(

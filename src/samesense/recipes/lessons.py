@@ -38,6 +38,7 @@ class Lessons:
     teaching: int
     whole: bool  # whether they are an epoch, and not a part of it
     lesson: Lesson
+    advice: str
 
     def lines(self, source: str) -> list[str]:
         """Return in words what share teaches nothing, if it is worth saying; DataError if no batch teaches."""
@@ -48,17 +49,19 @@ class Lessons:
         if self.teaching == 0 and self.whole:
             raise DataError(
                 f"{source}: no batch of this run would teach anything: all {self.batches:,} {lesson.lacking}. "
-                f"To mend it: {lesson.fix}."
+                f"To mend it: {self.advice}."
             )
         prefix = "warning: " if lacking >= 0.5 else ""
         scope = ""
         if not self.whole:
             scope = f" of {self.batches:,} looked at"
-        return [f"{prefix}batches: {lacking:.1%}{scope} {lesson.lacking} and teach nothing; {lesson.fix}"]
+        return [f"{prefix}batches: {lacking:.1%}{scope} {lesson.lacking} and teach nothing; {self.advice}"]
 
 
-def counted(batches: Iterable[Indices], teaches: Callable[[Indices], bool], rows: int, lesson: Lesson) -> Lessons:
-    """Return how many batches teach."""
+def counted(
+    batches: Iterable[Indices], teaches: Callable[[Indices], bool], rows: int, lesson: Lesson, advice: str = ""
+) -> Lessons:
+    """Return how many batches teach; ``advice`` is the lesson's, if none is given."""
     number = 0
     teaching = 0
     held = 0
@@ -66,7 +69,7 @@ def counted(batches: Iterable[Indices], teaches: Callable[[Indices], bool], rows
         number += 1
         held += len(batch)
         teaching += teaches(batch)
-    return Lessons(number, teaching, held >= rows, lesson)
+    return Lessons(number, teaching, held >= rows, lesson, advice or lesson.fix)
 
 
 def of_targets(
@@ -100,8 +103,12 @@ def of_targets(
 
     size = settings.batch_size * world_size()
     drawn = drawn_batches(len(formed), size, settings.seed, batches, texts, labels, groups)
-    # Label-aware batches leave out the examples that do not fill one.
-    return counted(drawn, teaches, len(formed) // size * size if batches == "label-aware" else len(formed), lesson)
+    rows = len(formed)
+    if batches == "label-aware":  # which leave out the examples that do not fill a batch
+        rows = rows // size * size
+    return counted(
+        drawn, teaches, rows, lesson, lesson.advice(settings.batch_size, batches, options.get("margin", 0.0))
+    )
 
 
 def of_pairs(train: PairData, settings: Any) -> list[str]:

@@ -62,7 +62,9 @@ def _remark_on_labels(formed: Targets, settings: CosentSettings) -> list[str]:
     if lacking < WORTH_SAYING:
         return []
     most = "warning: " if lacking >= 0.5 else ""
-    return [f"{most}batches: {lacking:.1%} have one label only and teach nothing; batches label-aware has none"]
+    lesson = settings.spec.lesson
+    advice = lesson.advice(settings.batch_size, settings.batches)
+    return [f"{most}batches: {lacking:.1%} {lesson.lacking} and teach nothing; {advice}"]
 
 
 def _remark_on_lists(data: PairData, settings: CosentSettings) -> list[str]:
