@@ -102,10 +102,21 @@ def test_a_stop_loses_nothing_and_a_second_call_does_nothing(asked, monkeypatch,
 
 
 @pytest.mark.parametrize(
+    ("budget", "seconds"),
+    [("90s", 90), ("1.5m", 90), (" 2 h ", 7200), ("90", 90), ("90.5", 90.5), (90, 90), (30.0, 30)],
+)
+def test_a_budget_is_a_time_or_a_number_of_seconds(budget, seconds):
+    assert seconds_of(budget) == seconds
+
+
+@pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"budget": "soon"}, ConfigError, "as in 90s, 30m or 2h; received 'soon'"),
+        ({"budget": "soon"}, ConfigError, "as in 90s, 30m or 2h, or a number of seconds; received 'soon'"),
         ({"budget": "1s"}, ConfigError, "30 seconds or more; received 1s"),
+        ({"budget": "29"}, ConfigError, "30 seconds or more; received 29"),
+        ({"budget": 29.5}, ConfigError, r"30 seconds or more; received 29\.5"),
+        ({"budget": float("nan")}, ConfigError, "or a number of seconds; received 'nan'"),
         ({"cpu_drop": -1}, ConfigError, "received -1"),
         ({"models": ["/no/such/model"]}, ModelError, "There is no model folder at /no/such/model"),
         ({"models": []}, ConfigError, "none is at hand"),

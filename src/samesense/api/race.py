@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from samesense.api.data import Scale
+from samesense.choices import check_list
 from samesense.data.rows.sources import Source
 from samesense.data.rows.text import Header, Quoting, reads_tables
 from samesense.execution.unread import logs_unread
@@ -47,7 +48,8 @@ def race(  # noqa: PLR0913 - the flags of the command
         data: files, folders or hub names: labelled pairs, anchors with positives, sentences with classes, or unlabelled
             sentences with ``dev``; see :func:`samesense.train`.
         output: folder of the race; the best model is in its folder ``"model"``, the one for a CPU in ``"cpu"``.
-        budget: time of all calls together, as in ``"90s"``, ``"30m"`` or ``"2h"``; a number counts seconds.
+        budget: time of all calls together, as in ``"90s"``, ``"30m"`` or ``"2h"``; a number counts seconds. 30 seconds
+            are the least.
         models: start models, by folder or hub name.
         at_hand: add start models that need no download: the default, a static model made of it, and
             sentence-transformers models in the hub's cache.
@@ -72,6 +74,7 @@ def race(  # noqa: PLR0913 - the flags of the command
     # The budget counts from the call: reading and the import of torch use it up too.
     begun = now()
     seconds = seconds_of(budget)
+    check_list("models", models)
     reading = Reading(columns, label_order, label_range, drop_bad_rows)
     # Before torch is imported, so that mistakes in data and settings show at once.
     planned = plan(data, dev=dev, test=test, settings={"seed": seed}, reading=reading)

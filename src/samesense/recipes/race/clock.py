@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import time
 from collections.abc import Sequence
@@ -31,21 +30,18 @@ RESERVE_SHARE = 0.04
 
 now = time.perf_counter
 
-_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 def seconds_of(budget: str | float) -> float:
-    """Return the seconds of a budget, as in ``"90s"``, ``"30m"``, ``"2h"`` or a number of seconds."""
-    match = None
-    if isinstance(budget, str):
-        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh])", budget.strip())
-    if isinstance(budget, str) and match is None:
-        raise ConfigError(f"`budget` is a time, as in 90s, 30m or 2h; received {budget!r}.")
-    if match:
-        seconds = float(match[1]) * _UNITS[match[2]]
-    else:
-        seconds = float(budget)
-    if not LEAST <= seconds < math.inf:
+    """Return the seconds of a budget, as in ``"90s"``, ``"30m"``, ``"2h"`` or ``"90"``, a number of seconds."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh]?)", str(budget).strip())
+    if match is None:
+        raise ConfigError(
+            f"`budget` is a time, as in 90s, 30m or 2h, or a number of seconds; received {str(budget)!r}."
+        )
+    seconds = float(match[1]) * _UNITS[match[2]]
+    if seconds < LEAST:
         raise ConfigError(f"`budget` is {LEAST:.0f} seconds or more; received {budget}.")
     return seconds
 
