@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -59,6 +59,13 @@ def check_choice(name: str, value: object, choices: Any) -> None:
     words = get_args(choices) or tuple(choices)
     if value not in words:
         raise ConfigError(f"`{name}` is one of {', '.join(words)}; received {value!r}.")
+
+
+def check_list(name: str, values: object) -> None:
+    """Raise ConfigError for one value where a list is needed: a text would be taken for a list of its letters."""
+    if isinstance(values, str | Path) or not isinstance(values, Iterable):
+        received = repr(str(values)) if isinstance(values, str | Path) else type(values).__name__
+        raise ConfigError(f"`{name}` is a list; received {received}. Put it in brackets, as in {name}=[{received}].")
 
 
 def words_of(words: str | Sequence[str]) -> list[str]:

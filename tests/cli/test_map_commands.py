@@ -79,6 +79,17 @@ def test_a_map_of_a_part_of_a_collection(here):
     assert f"\n{TEXTS[0]}</title>" not in page
 
 
+def test_a_collection_too_small_for_a_map_is_told_what_it_can_do(run, here):
+    (here / "four.txt").write_text("\n".join(TEXTS[:4]), encoding="utf-8")
+    assert run("index", "build", "four.index", "four.txt", "--model", "words:words.vec")[0] == 0
+    command = ("index", "map", "four.index", "--output", "map.html")
+    code, _, err = run(*command)
+    assert code == 2
+    assert "A map takes at least 5 different texts; received 4. Add texts to the collection." in err
+    code, _, err = run(*command, "--where", "id < 2")
+    assert (code, "--map" in err) == (2, False)
+
+
 def test_misuse_is_code_2_and_writes_nothing(run, here):
     (here / "few.txt").write_text("one\ntwo\none\n", encoding="utf-8")
     assert run("index", "build", "my.index", "few.txt", "--model", "words:words.vec")[0] in (0, 2)

@@ -24,6 +24,23 @@ def model(tiny_trunk):
     return samesense.load(str(tiny_trunk), precision="float32")
 
 
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: samesense.compare("default", []), "`models` is a list; received 'default'. Put it in brackets, as in"),
+        (lambda: samesense.compare(len, []), "`models` is a list; received builtin_function_or_method."),
+        (lambda: samesense.compare(["default"], [], runs="runs/a"), "`runs` is a list; received 'runs/a'."),
+        (lambda: samesense.race([], output="r", models="default"), "`models` is a list; received 'default'."),
+        (lambda: samesense.sweep("s.toml", output="s", datasets="sts"), "`datasets` is a list; received 'sts'."),
+        (lambda: samesense.app("default", allowed_host="me.org"), "`allowed_host` is a list; received 'me.org'."),
+    ],
+)
+def test_one_name_is_no_list_of_letters(call, message):
+    with pytest.raises(ConfigError) as refusal:
+        call()
+    assert str(refusal.value).startswith(message)
+
+
 def test_one_text_has_one_vector_remembered_or_not(model):
     vector, many = model.encode("a dog"), model.encode(["a dog"])
     assert vector.shape == (many.shape[1],)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from samesense.api.data import Scale, labelled_pairs
-from samesense.choices import CalibrationMap, ThresholdTarget, check_choice, check_named, words_of
+from samesense.choices import CalibrationMap, ThresholdTarget, check_choice, check_list, check_named, words_of
 from samesense.data.rows.columns import check_columns
 from samesense.data.rows.sources import Source, as_sources, names_among
 from samesense.data.rows.text import Header, Quoting, reads_tables
@@ -170,6 +170,9 @@ def compare(  # noqa: PLR0913 - the flags of the command
     from samesense.recipes.compare.sentences import read_topics
     from samesense.reports.store import append_results, check_results
 
+    check_list("models", models)
+    if runs is not None:
+        check_list("runs", runs)
     check_columns(columns)
     reading = {
         "columns": columns,

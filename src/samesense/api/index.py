@@ -124,7 +124,10 @@ def write_map(collection: Collection, output: str | Path, *, where: Where = None
     check_map(output, [collection.folder])
     entries, vectors, total = collection.sample(MOST, where=where)
     texts = [entry.text for entry in entries]
-    check_mapped(texts)
+    fix = "Add texts to the collection."
+    if where is not None:
+        fix = "Choose more by `where`, or leave it out."
+    check_mapped(texts, fix=fix)
     with stage("drawing the map"):
         text_map = map_clusters(
             texts,

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from samesense.choices import BackendOption, check_choice
+from samesense.choices import BackendOption, check_choice, check_list
 from samesense.errors import ConfigError, MissingExtraError
 from samesense.inference.serve.limits import Limits
 from samesense.types import Precision
@@ -90,6 +90,8 @@ def serve(  # noqa: PLR0913 - the flags of the command
         samesense: serving 'mine' at http://127.0.0.1:8000
     """
     _check(long)
+    if allowed_host is not None:
+        check_list("allowed_host", allowed_host)
     # The check comes first, as these imports fail without the extra `serve`.
     from samesense.inference.labelling.file import open_labels
     from samesense.inference.serve.labels import BY
@@ -155,6 +157,8 @@ def app(  # noqa: PLR0913 - those of serve
         >>> app = samesense.app("runs/mine")  # in service.py; then: uvicorn service:app --workers 2  # doctest: +SKIP
     """
     _check(long)
+    if allowed_host is not None:
+        check_list("allowed_host", allowed_host)
     from samesense.inference.serve.app import build_app
     from samesense.inference.serve.hosts import allowed_names
     from samesense.inference.serve.opening import named_models, open_models, read_keys

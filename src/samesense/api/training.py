@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from samesense.api.data import Scale, labelled_pairs
+from samesense.choices import check_list
 from samesense.data.rows.sources import Source, as_sources, in_memory, name_of
 from samesense.data.rows.text import Header, Quoting, reads_tables
 from samesense.errors import ConfigError
@@ -343,6 +344,8 @@ def sweep(
     from samesense.recipes.sweep.run import run
     from samesense.results import Markdown
 
+    if datasets is not None:
+        check_list("datasets", datasets)
     plan = make_plan(read_sweep(Path(file), placeholders))
     ended = run(plan, Path(output), jobs=jobs, datasets=datasets, max_runs=max_runs)
     if ended.interrupted:

@@ -49,11 +49,11 @@ def check_map(path: str | Path, inputs: Iterable[str | Path] = ()) -> None:
     check_place(path, inputs)
 
 
-def check_mapped(texts: Sequence[str]) -> None:
-    """Raise DataError if there are fewer than :data:`LEAST` different texts."""
+def check_mapped(texts: Sequence[str], *, fix: str = "Give more, or no `map`.") -> None:
+    """Raise DataError, with advice for the user, if there are fewer than :data:`LEAST` different texts."""
     count = len(set(texts))
     if count < LEAST:
-        raise DataError(f"A map takes at least {LEAST} different texts; received {count}. Give more, or no `map`.")
+        raise DataError(f"A map takes at least {LEAST} different texts; received {count}. {fix}")
 
 
 def save_map(text_map: TextMap, path: str | Path) -> None:
