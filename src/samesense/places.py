@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from samesense.errors import DataError, OutputError
+from samesense.errors import ConfigError, DataError, OutputError
 from samesense.failures import writing
 from samesense.files import is_empty, is_special, temporary, write_text
 from samesense.hashes import text_hash
@@ -34,6 +34,16 @@ def check_place(path: str | Path, inputs: Iterable[str | Path] = ()) -> None:
         _check_parents(target)
         target.resolve().parent.mkdir(parents=True, exist_ok=True)
         _try(target.resolve())
+
+
+PAGE = (".html", ".htm")
+"""Endings of a page."""
+
+
+def check_suffix(path: str | Path, noun: str, suffixes: Sequence[str]) -> None:
+    """Raise ConfigError for a file whose name ends as that of another format; pipes and devices have any name."""
+    if Path(path).suffix.lower() not in suffixes and not is_special(path):
+        raise ConfigError(f"{noun} ends in {' or '.join(suffixes)}; received {str(path)!r}. Name it so.")
 
 
 def check_folder(path: str | Path, inputs: Iterable[str | Path] = ()) -> None:

@@ -97,7 +97,7 @@ def test_misuse_is_code_2_and_writes_nothing(run, here):
     model = ("--model", "words:words.vec")
     drift = ("drift", "words:words.vec", "words:other.vec")
     for command, message in (
-        (("dedup", "texts.txt", *model, "--map", "map.png"), "ends in .html; received 'map.png'"),
+        (("dedup", "texts.txt", *model, "--map", "map.png"), "ends in .html or .htm; received 'map.png'"),
         (
             ("dedup", "few.txt", *model, "--map", "map.html"),
             "at least 5 different texts; received 2. Give more, or no --map",

@@ -235,6 +235,9 @@ def test_misuse(tmp_path, monkeypatch):
         copy(tmp_path / "made", to="parquet", output=tmp_path / "a.parquet", table="a")
     with pytest.raises(OutputError, match="is a folder"):
         copy(tmp_path / "made", to="parquet", output=tmp_path, overwrite=True)
+    with pytest.raises(ConfigError, match=r"A file of Parquet ends in \.parquet; received .*a\.csv"):
+        copy(tmp_path / "made", to="parquet", output=tmp_path / "a.csv")
+    assert not (tmp_path / "a.csv").exists()
     collection.delete([0])
     with pytest.raises(DataError, match="holds no text to copy"):
         copy(tmp_path / "made", to="parquet", output=tmp_path / "a.parquet")

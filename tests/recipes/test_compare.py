@@ -228,7 +228,7 @@ def test_a_place_that_cannot_be_written_stops_before_the_first_model(toy, tmp_pa
     from samesense.cli.main import main
 
     (tmp_path / "file").touch()
-    for path in (tmp_path, tmp_path / "file" / "report.html"):
+    for path in (tmp_path, tmp_path / "file" / "report.html", tmp_path / "report.txt"):
         with pytest.raises(SystemExit) as stop:
             main(["compare", *toy["models"], "--data", *toy["data"], "--output", str(path)])
         captured = capsys.readouterr()

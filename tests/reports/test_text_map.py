@@ -182,7 +182,7 @@ def test_clusters_are_numbered_by_size_and_named_by_their_middle():
 
 def test_what_cannot_be_mapped_is_refused(tmp_path):
     for name in ("map.png", "map", "-"):
-        with pytest.raises(ConfigError, match=r"ends in \.html; received"):
+        with pytest.raises(ConfigError, match=r"ends in \.html or \.htm; received"):
             check_map(name)
     (tmp_path / "read.html").write_text("text")
     with pytest.raises(OutputError, match="is read here"):

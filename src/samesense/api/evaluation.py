@@ -164,7 +164,7 @@ def compare(  # noqa: PLR0913 - the flags of the command
     Returns:
         The report, which can also be saved later, by ``save``.
     """
-    from samesense.places import check_place
+    from samesense.places import PAGE, check_place, check_suffix
     from samesense.recipes.compare.models import places_of
     from samesense.recipes.compare.recipe import compare as run
     from samesense.recipes.compare.sentences import read_topics
@@ -183,6 +183,7 @@ def compare(  # noqa: PLR0913 - the flags of the command
     inputs = [*names_among(data), *names_among(texts), *names_among(sentences), *places_of(models)]
     if output is not None:
         check_place(output, inputs)
+        check_suffix(output, "A report is a page, whose name", PAGE)
     if results is not None:
         # The page counts as an input here, as results must not be appended to it.
         check_results(results, [*inputs, *names_among(output)])

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from samesense.errors import ConfigError, DataError
+from samesense.errors import DataError
 from samesense.files import write_text
-from samesense.places import check_place
+from samesense.places import PAGE, check_place, check_suffix
 from samesense.reports.projection import project
 from samesense.reports.tables import TitledTable
 from samesense.reports.text_map import Category, TextMap, text_map_page
@@ -44,8 +44,7 @@ def check_map(path: str | Path, inputs: Iterable[str | Path] = ()) -> None:
         ConfigError: if the name does not end in .html.
         OutputError: if the file cannot be written, or would replace one of ``inputs``.
     """
-    if Path(path).suffix.lower() not in (".html", ".htm"):
-        raise ConfigError(f"A map is a page, whose name ends in .html; received {str(path)!r}.")
+    check_suffix(path, "A map is a page, whose name", PAGE)
     check_place(path, inputs)
 
 

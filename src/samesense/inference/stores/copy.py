@@ -9,6 +9,7 @@ from typing import Literal
 from samesense.errors import ConfigError, DataError, MissingExtraError, OutputError
 from samesense.inference.collection.reader import Reader
 from samesense.inference.stores.source import Write, source_of
+from samesense.places import check_suffix
 
 StoreName = Literal["parquet", "lancedb", "qdrant", "pgvector"]
 
@@ -38,7 +39,7 @@ def copy(
         on_progress: called with the number of texts just copied.
 
     Raises:
-        ConfigError: if ``table`` is given for a file, which has none.
+        ConfigError: if ``table`` is given for a file, which has none, or a Parquet file is to end otherwise.
         DataError: if the folder holds no collection, or one without a text.
         MissingExtraError: if the store's package is not installed.
         OutputError: if the table exists and ``overwrite`` is not given, the output is inside the collection, or the
@@ -50,6 +51,8 @@ def copy(
     on_disk = to != "pgvector" and "://" not in str(output)
     if on_disk and Path(output).resolve().is_relative_to(Path(folder).resolve()):
         raise OutputError(f"{output} lies in {folder}, which is read here. Name an output outside of it.")
+    if to == "parquet" and not Path(output).is_dir():
+        check_suffix(output, "A file of Parquet", [".parquet"])
     write = _writer(to)
     reader = Reader(Path(folder))
     name = table or Path(folder).resolve().stem
