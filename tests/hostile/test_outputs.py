@@ -64,6 +64,16 @@ def test_no_file_that_is_read_is_written_to(here, contents, capsys, command, nam
     assert contents() == before
 
 
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [("evaluate", "r.csv"), ("compare", "r.txt"), ("compare-results", "r.json"), ("compare-markdown", "r.html")],
+)
+def test_nothing_is_written_under_the_name_of_another_format(here, contents, capsys, command, name):
+    before = contents()
+    assert f"received '{name}'" in refused(capsys, *TO_FILES[command], name)
+    assert contents() == before
+
+
 def test_results_are_added_to_results_alone(here, contents, capsys):
     (here / "notes.jsonl").write_text('{"a diary": "of the user"}\n')
     before = contents()

@@ -33,7 +33,7 @@ def compare(
         figures: folder for the figures as SVG, PNG and PDF.
         json: print one JSON object a result, and the recommendation as the last.
     """
-    from samesense.places import check_place
+    from samesense.places import check_place, check_suffix
     from samesense.recipes.compare.models import places_of
 
     inputs = [*places_of(models), *data, *(options["texts"] or ())]
@@ -42,6 +42,10 @@ def compare(
     # Before the models run, which may take hours.
     for path in filter(None, [markdown, latex, None if figures is None else figures / "plane.svg"]):
         check_place(path, inputs)
+    if markdown is not None:
+        check_suffix(markdown, "A file of Markdown", [".md", ".markdown"])
+    if latex is not None:
+        check_suffix(latex, "A file of LaTeX", [".tex"])
     report = evaluation.compare(models, data, output=output, **options)
     written = [output, *(report.save(path, kind) for kind, path in (("md", markdown), ("tex", latex)) if path)]
     if figures is not None:

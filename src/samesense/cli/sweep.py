@@ -125,7 +125,7 @@ class OutputFiles:
 
     def check(self, inputs: Sequence[str | Path]) -> None:
         """Raise, before the work, if an output cannot be written, or would overwrite an input."""
-        from samesense.places import check_place
+        from samesense.places import check_place, check_suffix
 
         if self.figures is not None:
             from samesense.reports.figures.plot import need_matplotlib
@@ -134,6 +134,7 @@ class OutputFiles:
             check_place(self.figures / "learning.svg", inputs)
         if self.latex is not None:
             check_place(self.latex, inputs)
+            check_suffix(self.latex, "A file of LaTeX", [".tex"])
 
 
 def _show(folder: Path, json: bool, files: OutputFiles) -> None:

@@ -12,7 +12,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from samesense.errors import DataError, OutputError
 from samesense.files import is_special, parse_json, write_bytes
-from samesense.places import check_place
+from samesense.places import check_place, check_suffix
 from samesense.reports.figures.curves import Curve
 from samesense.results import Results
 from samesense.schemas import Record, read_object
@@ -22,9 +22,13 @@ _RESULT = TypeAdapter(Result)
 
 
 def check_results(path: str | Path, inputs: Iterable[str | Path] = ()) -> None:
-    """Raise OutputError, before long work, if results cannot be appended to a file, or it is one of ``inputs``."""
+    """Raise OutputError, before long work, if results cannot be appended to a file, or it is one of ``inputs``.
+
+    ConfigError if its name does not end in ``.jsonl``.
+    """
     check_place(path, inputs)
     _before(path)
+    check_suffix(path, "A file of results", [".jsonl"])
 
 
 def append_results(path: str | Path, results: Sequence[Result]) -> None:
