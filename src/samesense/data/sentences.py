@@ -258,10 +258,9 @@ def _whole(text: str, location: str) -> str:
 def _text_columns(names: Sequence[str], columns: str | None, source: str, rows: Sequence[Row]) -> list[str]:
     """Return the text columns among ``names``, judged by the cells of ``rows`` if no name is a known one."""
     spelled = spelled_names(names)
-    if columns in names:
-        return [columns]
     if columns is not None:
-        return [named_column(names, name, source) for name in split_columns(columns)]
+        requested = [columns] if columns in names else split_columns(columns)
+        return [named_column(names, name, source) for name in requested]
     pair = first_pair_of(TEXT_PAIRS, spelled)
     # All texts of pairs and triples count, not only the first.
     if pair is not None:
