@@ -32,7 +32,8 @@ def convert_unless_option(kind: Any, tokens: Sequence[Token]) -> Any:
     for token in tokens:
         if not isinstance(token.value, Literal) and OPTION.fullmatch(token.value):
             # A converter does not see the options of its command; the message adds them.
-            raise UnknownOptionError(token=token, argument_collection=ArgumentCollection())
+            no_options = ArgumentCollection()  # type: ignore[no-untyped-call]
+            raise UnknownOptionError(token=token, argument_collection=no_options)
     return convert(kind, tokens)
 
 
