@@ -40,7 +40,7 @@ NAMES = {
 FLAGLESS = {
     "final": "Final tasks",
     "development": "Development tasks",
-    "curves": "Few and many labels",
+    "curves": "By the number of labels",
     "race": "What a race adds",
 }
 """Headings by the part of the tasks."""

@@ -480,7 +480,20 @@ def few_labels() -> Picture:
     return picture
 
 
-PICTURES = (cosent, supmpn, simcse, rankcse, origin, explanation, distil, mixed, training, convergence, without_a_flag)
+PICTURES = (
+    cosent,
+    supmpn,
+    simcse,
+    rankcse,
+    origin,
+    explanation,
+    distil,
+    mixed,
+    training,
+    convergence,
+    without_a_flag,
+    few_labels,
+)
 
 
 def main(arguments: list[str]) -> int:
