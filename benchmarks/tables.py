@@ -405,8 +405,8 @@ def without_a_flag_sentence(lines: list[Line]) -> str:
     seeds = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     return (
         f"On {len(lines)} tasks, `samesense train DATA --output RUN` is on average {average:+.1f} points from the best "
-        f"recipe that people copy: clearly ahead on {ahead}, clearly behind on {behind} ({seeds} seeds, and four of the "
-        "tasks showed faults that were then mended: [table and figure](docs/without-a-flag.md))."
+        f"recipe that people copy: clearly ahead on {ahead}, clearly behind on {behind} ({seeds} seeds, and four "
+        "of the tasks showed faults that were then mended: [table and figure](docs/without-a-flag.md))."
     )
 
 
