@@ -111,7 +111,7 @@ def test_a_collection_leaves_out_what_it_cannot_keep(run, tmp_path):
     (tmp_path / "ids.csv").write_text("id,text\n1,first\nx,second\n3,\n4,fourth\n")
     code, _, err = run("index", "build", "made", "ids.csv", "--drop-bad-rows")
     assert code == 0
-    why = "ids.csv, row 3: an id is a whole number from 0 to 2**63 - 2; received 'x'"
+    why = "ids.csv, row 3: an id is a whole number from 0 to 2**63 - 2, without leading zeros or decimals; received 'x'"
     assert f"ids.csv: 2 of 4 rows left out, because they cannot be kept (the first: {why}" in err
     assert "made: 2 texts" in err
     assert run("index", "add", "made", "a.csv", "--drop-bad-rows", "--upsert")[0] == 0
