@@ -77,6 +77,7 @@ def test_two_delimiters_that_fit_equally_are_asked_for(tmp_path):
     with pytest.raises(DataError, match=r"by commas and by semicolons.*`delimiter` comma, or `delimiter` semicolon"):
         samesense.read(path)
     texts = samesense.read(path, delimiter="semicolon", columns='"price, EUR"').texts
+    assert samesense.read(path, delimiter="semicolon", columns="Price, eur").texts == texts
     assert texts == samesense.read(path, delimiter="semicolon", columns="price, EUR").texts == ["1,50", "2,50"]
 
 

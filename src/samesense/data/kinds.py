@@ -38,6 +38,7 @@ from samesense.data.rows.columns import (
     quoted,
     refuse_distance,
     refuse_lists,
+    requested_columns,
     resolve_columns,
     spelled_names,
     split_columns,
@@ -213,8 +214,8 @@ def _form_of_table(lines: Sequence[str]) -> tuple[str, str] | None:
 
 def _kind_of_columns(rows: Sequence[Row], columns: str, source: str) -> DataKind:
     """Return the kind of the columns that the user names."""
-    names = split_columns(columns)
-    if len(names) == 1 or columns in names_in(rows):
+    names = requested_columns(columns, names_in(rows))
+    if len(names) == 1:
         return "texts"
     if len(names) > 3:
         return "pairs"
@@ -319,9 +320,10 @@ def _refuse_judgements(rows: Sequence[Row], layout: Layout | None, source: str) 
             continue
         refuse_distance(name, source)
         pair = join_columns(layout.columns)
+        judged = join_columns([*layout.columns, name])
         raise DataError(
             f"{source}: column {name!r} seems to say how well the texts of a row belong together, and without it all "
-            f"rows would be positives. For labelled pairs: `columns` {quoted(f'{pair},{name}')}; if it says something "
+            f"rows would be positives. For labelled pairs: `columns` {quoted(judged)}; if it says something "
             f"else: `columns` {quoted(pair)}"
         )
 

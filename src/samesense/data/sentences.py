@@ -25,8 +25,8 @@ from samesense.data.rows.columns import (
     first_pair_of,
     named_column,
     refuse_lists,
+    requested_columns,
     spelled_names,
-    split_columns,
 )
 from samesense.data.rows.sources import (
     TEXT,
@@ -259,8 +259,7 @@ def _text_columns(names: Sequence[str], columns: str | None, source: str, rows: 
     """Return the text columns among ``names``, judged by the cells of ``rows`` if no name is a known one."""
     spelled = spelled_names(names)
     if columns is not None:
-        requested = [columns] if columns in names else split_columns(columns)
-        return [named_column(names, name, source) for name in requested]
+        return [named_column(names, name, source) for name in requested_columns(columns, names)]
     pair = first_pair_of(TEXT_PAIRS, spelled)
     # All texts of pairs and triples count, not only the first.
     if pair is not None:

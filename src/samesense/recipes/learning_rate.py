@@ -33,7 +33,7 @@ SHALLOW = 6
 """Layers up to which :data:`SMALL` is always taken: measured at 6 and 12."""
 
 ENOUGH_STEPS = 200
-"""Steps from which on :data:`SMALL_DEEP` teaches scored and binary pairs as much: measured at 92 and 250."""
+"""Steps from which on :data:`SMALL_DEEP` is the better one for scored and binary pairs: measured at 92 and 250."""
 
 _CONFIGS = ["modules.json", "config.json", "*/config.json"]
 

@@ -393,6 +393,13 @@ def split_columns(columns: str) -> list[str]:
     return [name.strip() for name in next(csv.reader([columns], skipinitialspace=True), [""])]
 
 
+def requested_columns(columns: str, names: Sequence[str]) -> list[str]:
+    """Return the names in a text of column names; the whole of it where the source has a column of that name."""
+    if plain(columns) in spelled_names(names):
+        return [columns]
+    return split_columns(columns)
+
+
 def join_columns(names: Sequence[str]) -> str:
     """Return the text of column names that :func:`split_columns` splits into these.
 
@@ -449,12 +456,12 @@ def named_column(names: Sequence[str], columns: str, source: str) -> str:
     """Return the column that ``columns`` names, in the source's spelling; DataError if the source lacks it."""
     if columns in names:
         return columns
-    requested = split_columns(columns)
-    column = first_of((plain(columns), plain(requested[0])), spelled_names(names))
-    if column is not None and len(requested) == 1:
-        return column
+    requested = requested_columns(columns, names)
     if len(requested) > 1:
         raise ConfigError(f"{source}: one text a row is read here, so that `columns` takes one name; got {columns!r}.")
+    column = first_of((plain(requested[0]),), spelled_names(names))
+    if column is not None:
+        return column
     raise DataError(
         f"{source}: `columns` names {columns!r}, which this source does not have. Its columns: {listed(names)}. "
         "Name one."
