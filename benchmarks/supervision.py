@@ -1,8 +1,9 @@
 """Twenty tasks of all kinds of supervision, for ``without_a_flag.py``: what is trained on, and what is tested.
 
 Half of them are development tasks, on which defaults are chosen; the final tasks are run once, at the end. Three of the
-development sets are also tasks of learning curves, with more and fewer rows, and five are tasks of races. Training
-rows are drawn by the seed, without the pairs that stand in the test; test rows are the same for all seeds.
+development sets are also tasks of learning curves, with more and fewer rows, and five are tasks of races. Eight fresh
+tasks were named after the defaults of 2026-11-29, and have other sets or other starts than all of these. Training rows
+are drawn by the seed, without the pairs that stand in the test; test rows are the same for all seeds.
 """
 
 from __future__ import annotations
@@ -106,26 +107,61 @@ def class_rows(name: str, data: Path, share: slice) -> list[Row]:
     return [rows[index] for index in order][share]
 
 
-def documents(name: str, data: Path) -> list[tuple[str, list[str]]]:
-    """Return titles and sentences of documents in one fixed shuffle."""
+@dataclass(frozen=True)
+class Document:
+    """A title, sentences in order, and the topic, which is the second word of the identifier."""
+
+    title: str
+    sentences: list[str]
+    topic: str
+
+
+def documents(name: str, data: Path) -> list[Document]:
+    """Return documents in one fixed shuffle."""
     with gzip.open(data / f"{name}.jsonl.gz", "rt", encoding="utf-8") as file:
         parsed = [json.loads(line) for line in file]
-    pairs = [(entry["title"], [text for part in entry["sections"] for text in part["sentences"]]) for entry in parsed]
-    order = np.random.default_rng(0).permutation(len(pairs))
-    return [pairs[index] for index in order]
+    read = [
+        Document(
+            title=entry["title"],
+            sentences=[text for part in entry["sections"] for text in part["sentences"]],
+            topic="-".join(entry["id"].split("-")[1:2]),
+        )
+        for entry in parsed
+    ]
+    order = np.random.default_rng(0).permutation(len(read))
+    return [read[index] for index in order]
 
 
 def title_rows(name: str, data: Path, share: slice) -> list[Row]:
     """Return titles with the first three sentences of their texts; each title and text once."""
-    rows = {title: " ".join(sentences[:3]) for title, sentences in documents(name, data) if title and sentences}
+    read = documents(name, data)
+    rows = {entry.title: " ".join(entry.sentences[:3]) for entry in read if entry.title and entry.sentences}
     by_text = {text: title for title, text in rows.items()}
     return [(title, text) for text, title in by_text.items()][share]
 
 
 def sentence_rows(name: str, data: Path) -> list[Row]:
     """Return the sentences of documents, each once."""
-    texts = dict.fromkeys(text for _, sentences in documents(name, data) for text in sentences)
+    texts = dict.fromkeys(text for entry in documents(name, data) for text in entry.sentences)
     return [(text,) for text in texts if len(text.split()) > 3]
+
+
+def next_sentence_rows(name: str, data: Path) -> list[Row]:
+    """Return every fourth sentence of documents with the one that follows it, both of more than five words."""
+    pairs = [
+        (entry.sentences[place], entry.sentences[place + 1])
+        for entry in documents(name, data)
+        for place in range(0, len(entry.sentences) - 1, 4)
+    ]
+    long = [pair for pair in pairs if all(len(text.split()) > 5 for text in pair)]
+    by_second = {second: first for first, second in long}
+    by_first = {first: second for second, first in by_second.items()}
+    return list(by_first.items())
+
+
+def topic_rows(name: str, data: Path) -> list[Row]:
+    """Return the first three sentences of documents with their topics."""
+    return [(" ".join(entry.sentences[:3]), entry.topic) for entry in documents(name, data) if entry.sentences]
 
 
 def limited(rows: list[Row]) -> list[Row]:
@@ -165,6 +201,14 @@ def _nli(name: str) -> Callable[[Path], list[Row]]:
 
 def _titles(name: str, share: slice) -> Callable[[Path], list[Row]]:
     return lambda data: title_rows(name, data, share)
+
+
+def _next_sentences(name: str, share: slice) -> Callable[[Path], list[Row]]:
+    return lambda data: next_sentence_rows(name, data)[share]
+
+
+def _topics(name: str, share: slice) -> Callable[[Path], list[Row]]:
+    return lambda data: topic_rows(name, data)[share]
 
 
 def _classes(name: str, share: slice = slice(None)) -> Callable[[Path], list[Row]]:
@@ -226,6 +270,29 @@ FINAL = (
 )
 """Tasks that are run once, when the defaults stand."""
 
+FRESH = (
+    _of_pairs(
+        "STS12, 500", "scored", "bge-small-en", 500, _scored("en/sts13.test", "en/sts15.test"), _scored("en/sts12.test")
+    ),
+    _of_pairs(
+        "SICK-R, 200, language model", "scored", "smollm2-l8", 200, _scored("en/sickr.train"), _scored("en/sickr.test")
+    ),
+    _of_pairs("Chinese PAWS-X, 500", "binary", "me5-small", 500, _scored("zh/pawsx.dev"), _scored("zh/pawsx.test")),
+    _of_pairs("OCNLI, 500", "nli", "me5-small", 500, _nli("nli/ocnli_zh.train"), _nli("nli/ocnli_zh.dev")),
+    _of_pairs("CAD, 1,000", "nli", "paraphrase-l3", 1000, _nli("nli/cad.train"), _nli("nli/cad.test")),
+    Task(
+        "next sentences of GUM, 500",
+        "positives",
+        "paraphrase-l3",
+        500,
+        _next_sentences("docs/gum", REST),
+        lambda data: mean_test(_next_sentences("docs/gum", HELD), data),
+    ),
+    _classified("topics of BBC, 48", "paraphrase-l3", 48, _topics("docs/bbc", REST), _topics("docs/bbc", HELD)),
+    _unlabelled("sentences of Brown, language model", "smollm2-l8", 2000, "docs/brown", "en/stsb.test"),
+)
+"""Tasks named when the defaults stood, to see them on what no one had looked at."""
+
 LABELS = (50, 100, 200, 500, 1000)
 """Training rows of the learning curves."""
 
@@ -243,4 +310,4 @@ CURVES = tuple(
 RACED = tuple(task for task in DEVELOPMENT if task.start == "default" and task.name != "SST-2, 200")
 """Development tasks on which a race is compared with the command without a flag."""
 
-PARTS = {"development": DEVELOPMENT, "final": FINAL, "curves": CURVES, "race": RACED}
+PARTS = {"development": DEVELOPMENT, "final": FINAL, "fresh": FRESH, "curves": CURVES, "race": RACED}
