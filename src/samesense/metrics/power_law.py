@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from samesense.errors import DataError
 from samesense.metrics.inputs import Numbers, finite_vector
-from samesense.metrics.resampling import dense_ranks, rank_correlations
+from samesense.metrics.resampling import rank_correlations, rank_values
 from samesense.metrics.significance import defined_resamples, percentile_interval, resampled_statistics
 from samesense.types import Floats
 
@@ -89,8 +89,8 @@ def fit_learning_curve(
     if len(sizes) <= PARAMETERS or len(np.unique(sizes)) < PARAMETERS:
         raise DataError(f"A learning curve needs 4 models or more with 3 sizes; received {sizes.tolist()}.")
     every = np.arange(len(right))[None]
-    ranks = dense_ranks(right)
-    figures = np.array([rank_correlations(every, dense_ranks(model_scores), ranks)[0] for model_scores in scores])
+    ranking = rank_values(right)
+    figures = np.array([rank_correlations(every, rank_values(model_scores), ranking)[0] for model_scores in scores])
     if np.isnan(figures).any():
         raise DataError("The Spearman of a model is undefined: its scores are all the same.")
     relative = sizes / sizes.max()

@@ -16,6 +16,7 @@ from samesense.metrics.resampling import (
     dense_ranks,
     f1_scores,
     rank_correlations,
+    rank_values,
     value_correlations,
 )
 from samesense.types import Floats, Indices
@@ -65,7 +66,7 @@ def _highest_first(scores: Floats) -> Indices:
 
 STATISTICS: dict[PairStatistic, Resampling] = {
     "spearman": Resampling(
-        check_correlates, spearman, dense_ranks, dense_ranks, rank_correlations, least_p_of_correlations
+        check_correlates, spearman, rank_values, rank_values, rank_correlations, least_p_of_correlations
     ),
     "pearson": Resampling(check_correlates, pearson, centred, centred, value_correlations, least_p_of_correlations),
     "average_precision": Resampling(
