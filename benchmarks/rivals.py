@@ -53,9 +53,13 @@ RECIPES = {
         "CoSENTLoss, bare trainer": Recipe("CoSENTLoss", "scores", BARE),
     },
     "nli": {
-        "MultipleNegativesRankingLoss": Recipe("MultipleNegativesRankingLoss", "triplets", {**LARGE, **NO_DUPLICATES}),
+        "MultipleNegativesRankingLoss": Recipe("MultipleNegativesRankingLoss", "formed", {**LARGE, **NO_DUPLICATES}),
         "SoftmaxLoss": Recipe("SoftmaxLoss", "classes", {**EXAMPLE, "num_train_epochs": 1}),
-        "MultipleNegativesRankingLoss, bare trainer": Recipe("MultipleNegativesRankingLoss", "triplets", BARE),
+        "MultipleNegativesRankingLoss, bare trainer": Recipe("MultipleNegativesRankingLoss", "formed", BARE),
+    },
+    "triplets": {
+        "MultipleNegativesRankingLoss": Recipe("MultipleNegativesRankingLoss", "triplets", {**LARGE, **NO_DUPLICATES}),
+        "TripletLoss": Recipe("TripletLoss", "triplets", EXAMPLE),
     },
     "positives": {
         "MultipleNegativesRankingLoss": Recipe("MultipleNegativesRankingLoss", "pairs", {**LARGE, **NO_DUPLICATES}),
@@ -81,8 +85,10 @@ def columns_of(form: str, rows: Rows) -> dict[str, list[Any]]:
     """Return the columns of the trainer's data set."""
     if form == "twice":
         return {"anchor": [row[0] for row in rows], "positive": [row[0] for row in rows]}
-    if form == "triplets":
+    if form == "formed":
         return _triplets(rows)
+    if form == "triplets":
+        return dict(zip(("anchor", "positive", "negative"), map(list, zip(*rows, strict=True)), strict=True))
     columns: dict[str, list[Any]] = {"first": [row[0] for row in rows], "second": [row[1] for row in rows]}
     if form == "scores":
         values = [float(row[2]) for row in rows]

@@ -19,7 +19,7 @@ from typing import Literal
 
 import numpy as np
 
-Kind = Literal["scored", "binary", "nli", "positives", "classes", "sentences"]
+Kind = Literal["scored", "binary", "nli", "triplets", "positives", "classes", "sentences"]
 PairStatistic = Literal["spearman", "average_precision"]
 Row = tuple[str, ...]
 
@@ -30,6 +30,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "scored": ("sentence1", "sentence2", "score"),
     "binary": ("sentence1", "sentence2", "label"),
     "nli": ("premise", "hypothesis", "label"),
+    "triplets": ("anchor", "positive", "negative"),
     "positives": ("anchor", "positive"),
     "classes": ("text", "label"),
     "sentences": ("text",),
@@ -144,6 +145,31 @@ def sentence_rows(name: str, data: Path) -> list[Row]:
     """Return the sentences of documents, each once."""
     texts = dict.fromkeys(text for entry in documents(name, data) for text in entry.sentences)
     return [(text,) for text in texts if len(text.split()) > 3]
+
+
+def nli_triplet_rows(*names: str, data: Path) -> list[Row]:
+    """Return premises with a hypothesis that they entail and one that they contradict, as many as there are."""
+    hypotheses: dict[str, dict[str, list[str]]] = {}
+    for name in names:
+        for premise, hypothesis, label in nli_rows(name, data):
+            hypotheses.setdefault(premise, {}).setdefault(label, []).append(hypothesis)
+    return [
+        (premise, positive, negative)
+        for premise, by_label in hypotheses.items()
+        for positive, negative in zip(by_label.get("entailment", []), by_label.get("contradiction", []), strict=False)
+    ]
+
+
+def title_triplet_rows(name: str, data: Path, share: slice) -> list[Row]:
+    """Return titles with their texts and, as the negative, the text of another title that shares the most words."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    rows = title_rows(name, data, share)
+    vectorizer = TfidfVectorizer().fit([text for row in rows for text in row])
+    titles, texts = (vectorizer.transform([row[side] for row in rows]) for side in (0, 1))
+    similarities = (titles @ texts.T).toarray()
+    np.fill_diagonal(similarities, -1)
+    return [(*row, rows[closest][1]) for row, closest in zip(rows, similarities.argmax(axis=1), strict=True)]
 
 
 def next_sentence_rows(name: str, data: Path) -> list[Row]:
@@ -293,6 +319,34 @@ FRESH = (
 )
 """Tasks named when the defaults stood, to see them on what no one had looked at."""
 
+TRIPLETS = (
+    Task(
+        "triplets of NLI, 1,000, never tuned",
+        "triplets",
+        "raw-bert-l6",
+        1000,
+        lambda data: nli_triplet_rows("nli/lingnli.train", data=data),
+        partial(pair_test, "spearman", _scored("en/stsb.test")),
+    ),
+    Task(
+        "triplets of NLI, 500",
+        "triplets",
+        "default",
+        500,
+        lambda data: nli_triplet_rows("nli/snli.dev", "nli/snli.test", data=data),
+        partial(pair_test, "spearman", _scored("en/sickr.test")),
+    ),
+    Task(
+        "titles of BBC with negatives, 500",
+        "triplets",
+        "paraphrase-l3",
+        500,
+        lambda data: title_triplet_rows("docs/bbc", data, slice(500, None)),
+        lambda data: mean_test(_titles("docs/bbc", slice(500)), data),
+    ),
+)
+"""Tasks on which the method for triplets is chosen."""
+
 LABELS = (50, 100, 200, 500, 1000)
 """Training rows of the learning curves."""
 
@@ -310,4 +364,11 @@ CURVES = tuple(
 RACED = tuple(task for task in DEVELOPMENT if task.start == "default" and task.name != "SST-2, 200")
 """Development tasks on which a race is compared with the command without a flag."""
 
-PARTS = {"development": DEVELOPMENT, "final": FINAL, "fresh": FRESH, "curves": CURVES, "race": RACED}
+PARTS = {
+    "development": DEVELOPMENT,
+    "final": FINAL,
+    "fresh": FRESH,
+    "triplets": TRIPLETS,
+    "curves": CURVES,
+    "race": RACED,
+}

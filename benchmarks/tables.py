@@ -39,6 +39,7 @@ NAMES = {
 
 FLAGLESS = {
     "final": "Final tasks",
+    "fresh": "Fresh tasks",
     "development": "Development tasks",
     "curves": "By the number of labels",
     "race": "What a race adds",

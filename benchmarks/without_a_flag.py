@@ -133,7 +133,7 @@ def run_system(place: Place, task: Task, system: str, seed: int, scratch: Path) 
     elif system == FROZEN:
         values = linear_scores(encode, rows, test, task.kind)
         facts = {"seconds": processor_seconds() - before}
-    elif task.kind == "positives":
+    elif test.statistic == "mean":
         values = reciprocal_ranks(encode, test)
     else:
         first, second = (encode([row[side] for row in test.rows]) for side in (0, 1))

@@ -429,7 +429,8 @@ def _lines(picture: Picture, corner: Point, title: str, ways: dict[str, list[Poi
 def without_a_flag() -> Picture:
     """How far a training without a flag and each recipe raise the figure of the start, by task."""
     lines = [json.loads(line) for line in WITHOUT_A_FLAG.read_text(encoding="utf-8").splitlines()]
-    parts = {part: [line for line in lines if line["part"] == part] for part in ("final", "development")}
+    parts = {part: [line for line in lines if line["part"] == part] for part in ("final", "fresh", "development")}
+    parts = {part: of_part for part, of_part in parts.items() if of_part}
     lines = [line for of_part in parts.values() for line in of_part]
     gains = [value - line["start"] for line in lines for value in (line["ours"], *line["rivals"].values())]
     lowest, highest = math.floor(min(0, *gains) / 5) * 5, math.ceil(max(gains) / 5) * 5
