@@ -261,7 +261,11 @@ def values_of(array: pa.Array) -> list[object]:
         return list(array.to_pylist())
     indices = array.indices
     distinct = pc.unique(indices).drop_null()
-    texts = dict(zip(distinct.to_pylist(), array.dictionary.take(distinct).to_pylist(), strict=True))
+    dictionary = array.dictionary
+    # Arrow does not take from views, which polars gives for categories.
+    if pa.types.is_string_view(dictionary.type):
+        dictionary = dictionary.cast(pa.large_string())
+    texts = dict(zip(distinct.to_pylist(), dictionary.take(distinct).to_pylist(), strict=True))
     return [None if index is None else texts[index] for index in indices.to_pylist()]
 
 

@@ -1,7 +1,10 @@
 """Data that are in memory already are read by the same rules as files."""
 
+from collections import namedtuple
 from importlib.util import find_spec
 
+import numpy
+import pandas
 import pyarrow as pa
 import pytest
 from datasets import ClassLabel, Dataset, Features, Value
@@ -10,8 +13,10 @@ import samesense
 from samesense.data import read_pairs
 from samesense.data.rows.sources import as_sources, load_rows
 from samesense.data.sentences import read_unlabelled
+from samesense.data.texts import read_texts
 from samesense.data.tuples.read import read_tuples
 from samesense.errors import ConfigError, DataError
+from samesense.parquet import values_of
 
 ROWS = [
     ("A cat sleeps.", "The cat is asleep.", 4.5),
@@ -96,7 +101,12 @@ def test_missing_texts_are_refused_by_row():
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ([("a", "b", 1.0), ("c",)], "Row 2 in memory: a row is a dict, a text, or a tuple"),
+        ([("a", "b", 1.0), ("c", "d", 1.0, "e")], "Row 2 in memory: a row is a dict, a text, or a tuple"),
+        (numpy.array("one text"), r"Data must be a path.*received ndarray"),
+        ({"text": "one text"}, r"the columns of a dictionary are lists; 'text' is one cell, 'one text'"),
+        ({"sentence1": ["a", "b"], "sentence2": ["c", "d"], "score": 1.0}, r"lists; 'score' is one cell, '1.0'"),
+        (pandas.DataFrame([["a", "b", "c", 1]], columns=["x", "y", "y", "score"]), "names must differ; 'y' stands"),
+        (pandas.DataFrame({"sentence1": ["a"], "sentence2": ["b"], "score": [10**30]}), "cannot be read as a table"),
         ({"train": [("a", "b", 1)], "test": []}, r"several splits or columns.*train"),
         (3, r"Data must be a path.*received int"),
     ],
@@ -104,6 +114,44 @@ def test_missing_texts_are_refused_by_row():
 def test_what_is_no_data_is_refused(data, message):
     with pytest.raises(DataError, match=message):
         read_pairs(data)
+
+
+@pytest.mark.parametrize("kind", [numpy.array, pandas.Series])
+def test_a_list_of_arrays_that_may_be_rows_is_refused(kind):
+    with pytest.raises(DataError, match=r"may be rows or columns of texts"):
+        samesense.read([kind(["a", "b", "1"]), kind(["c", "d", "0"])])
+
+
+def test_named_tuples_are_read_by_their_names():
+    triplet = namedtuple("Triplet", ("anchor", "negative", "positive"))
+    read = read_tuples([triplet("a cat", "noon", "the cat"), triplet("snow", "a dog", "the snow")])
+    assert (read.positives[0], read.negatives[0]) == (["the cat"], ["noon"])
+    assert samesense.read(list(pandas.DataFrame(NAMED).itertuples())).labels == [4.5, 0.5, 1.0]
+
+
+def test_a_column_without_a_name_is_texts():
+    for rows in (
+        [("a cat",), ("a dog",)],
+        pandas.DataFrame([["a cat"], ["a dog"]]),
+        numpy.array([["a cat"], ["a dog"]]),
+    ):
+        assert list(samesense.read(rows).texts) == ["a cat", "a dog"]
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), pandas.NA])
+def test_missing_texts_of_a_column_are_bad_rows(missing):
+    rows = ["a cat", missing, "a dog"]
+    for data in (rows, pandas.Series(rows), tuple(rows)):
+        with pytest.raises(DataError, match=r"row 2, column 'sentence': there is no text"):
+            read_texts(data)
+        assert list(samesense.read(data).texts) == ["a cat", "a dog"]
+
+
+def test_categories_of_polars_are_read():
+    categories = pa.DictionaryArray.from_arrays(
+        pa.array([0, 1, None], pa.uint8()), pa.array(["yes", "no"], pa.string_view())
+    )
+    assert values_of(categories) == ["yes", "no", None]
 
 
 def test_a_list_of_strings_is_texts_unless_one_looks_like_a_name(tmp_path):

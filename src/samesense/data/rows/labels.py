@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from numbers import Real
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -388,9 +389,10 @@ def _check_options(label_order: str | None, label_range: Scale | None) -> None:
         if label_range is not None:
             raise ConfigError("`label_order` is for classes and `label_range` for scores; give one of them.")
     if label_range is not None:
-        low, high = label_range
-        if not (math.isfinite(low) and math.isfinite(high) and low < high):
-            raise ConfigError(f"`label_range` takes a lower and a higher number; received {low} {high}. Example: 0 5")
+        bounds = [bound for bound in label_range if isinstance(bound, Real) and math.isfinite(bound)]
+        if len(label_range) != 2 or len(bounds) != 2 or bounds[0] >= bounds[1]:
+            received = " ".join(map(str, label_range))
+            raise ConfigError(f"`label_range` takes a lower and a higher number; received {received}. Example: 0 5")
 
 
 def _parse_classes(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, islice
+from numbers import Number
 from typing import Any
 
 from samesense.data.rows.columnar import BATCH, arrow_rows
@@ -49,22 +51,23 @@ def as_rows(source: Any) -> Any:
         return Rows(sorted(source, key=str))
     if isinstance(source, Mapping) and source:
         values = list(source.values())
-        columns = [_as_list(value) for value in values]
+        columns = [cells_of_column(value) for value in values]
         lists = [column for column in columns if column is not None]
         # Not all values are columns; a dictionary with one split stands for that split.
         if len(lists) < len(values):
+            _refuse_single_values(source)
             if len(values) == 1:
                 return values[0]
             return source
         _refuse_unequal(dict(zip(map(str, source), map(len, lists), strict=True)))
         return Rows(dict(zip(source, row, strict=True)) for row in zip(*lists, strict=True))
-    column = None if isinstance(source, list | tuple | Rows) else _as_list(source)
+    column = None if isinstance(source, list | tuple | Rows) else cells_of_column(source)
     if column is None:
         return source
     return Rows(column)
 
 
-def _as_list(column: Any) -> list[Any] | None:
+def cells_of_column(column: Any) -> list[Any] | None:
     """Return the cells of a column: a list, a tuple, an array or a series of NumPy, pandas, polars, Arrow or torch.
 
     ``None`` if it is not a column, such as a text or a data frame.
@@ -81,6 +84,16 @@ def _as_list(column: Any) -> list[Any] | None:
     if isinstance(cells, list):
         return cells
     return None
+
+
+def _refuse_single_values(columns: Mapping[Any, Any]) -> None:
+    """Raise DataError if a column of a dictionary is one cell: a text would be taken for a list of its letters."""
+    for name, value in columns.items():
+        if value is None or isinstance(value, str | bytes | Number):
+            raise DataError(
+                f"dict in memory: the columns of a dictionary are lists; {str(name)!r} is one cell, "
+                f"{str(value)[:60]!r}. Put each cell into a list, or the dictionary: [{{...}}] is a list of rows."
+            )
 
 
 def _refuse_unequal(lengths: Mapping[str, int]) -> None:
@@ -109,6 +122,8 @@ def memory_rows(source: Any) -> Iterator[tuple[int, Mapping[str, object]]]:
             f"{name_in_memory(source)}: several splits or columns were given where one table is needed; the keys are "
             f"{', '.join(map(str, islice(source, 5)))}. Give one split, or a data frame."
         )
+    if hasattr(source, "columns"):
+        refuse_repeated(name_in_memory(source), list(map(str, source.columns)))
     table = _as_table(source)
     if table is not None:
         # The index of a pandas frame is not data.
@@ -119,11 +134,14 @@ def memory_rows(source: Any) -> Iterator[tuple[int, Mapping[str, object]]]:
             return _plain_rows(tuple(record.values()) for record in records)
         batches = (table.slice(start, BATCH) for start in range(0, table.num_rows, BATCH))
         return arrow_rows(batches, name_in_memory(source))
-    if isinstance(source, Iterable) and not isinstance(source, bytes):
+    # A single value of NumPy, an array without dimensions, has the methods of an iterable.
+    is_single = getattr(source, "shape", None) == ()
+    if isinstance(source, Iterable) and not isinstance(source, bytes) and not is_single:
         return _plain_rows(source)
+    fix = " Collect it first: frame.collect()." if type(source).__name__ == "LazyFrame" else ""
     raise DataError(
         f"Data must be a path, a hub name, a data frame, a datasets.Dataset, or a list of rows; received "
-        f"{type(source).__name__}."
+        f"{type(source).__name__}.{fix}"
     )
 
 
@@ -170,7 +188,7 @@ def _as_table(source: Any) -> Any:
         from pyarrow.interchange import from_dataframe
 
         return from_dataframe(source)
-    except (pa.ArrowException, TypeError, ValueError, RuntimeError) as error:
+    except (pa.ArrowException, TypeError, ValueError, RuntimeError, OverflowError) as error:
         raise DataError(
             f"{name_in_memory(source)}: it cannot be read as a table ({first_line(error)}). Columns must hold one type "
             "each: texts as str, scores as numbers."
@@ -194,13 +212,24 @@ def _plain_rows(rows: Iterable[Any]) -> Iterator[tuple[int, dict[str, object]]]:
             yield number, dict(row)
         elif isinstance(row, str):
             yield number, {"sentence": row}
+        elif is_missing(row):
+            yield number, {"sentence": None}
+        elif isinstance(row, Sequence) and len(row) == 1:
+            yield number, {"sentence": row[0]}
         elif isinstance(row, Sequence) and len(row) in (2, 3):
             yield number, dict(zip(_PAIR if len(row) == 2 else names, row, strict=True))
         else:
             raise DataError(
-                f"Row {number} in memory: a row is a dict, a text, or a tuple of two or three cells; received "
-                f"{str(row)[:60]!r}. Write it as (text, text, score)."
+                f"Row {number} in memory: a row is a dict, a text, or a tuple of one to three cells; received "
+                f"{str(row)[:60]!r}. Write pairs as (text, text, score), and more columns as a dict."
             )
+
+
+def is_missing(cell: object) -> bool:
+    """Return whether a cell is ``None``, NaN, or the missing value of pandas."""
+    if isinstance(cell, float):
+        return math.isnan(cell)
+    return cell is None or type(cell).__name__ in ("NAType", "NaTType")
 
 
 def is_example(row: Any) -> bool:
@@ -209,11 +238,17 @@ def is_example(row: Any) -> bool:
 
 
 def _cells_of(row: Any) -> Any:
-    """Return the cells of an array or of a sentence-transformers ``InputExample``; other rows unchanged."""
+    """Return the cells of an array, a named tuple or an ``InputExample`` of sentence-transformers.
+
+    Other rows are returned unchanged.
+    """
     if is_example(row):
         if len(row.texts) == 2:
             return (*row.texts, row.label)
         return tuple(row.texts)
+    # The order of named cells says nothing: a negative may stand before the positive.
+    if isinstance(row, tuple) and hasattr(row, "_asdict"):
+        return row._asdict()
     if hasattr(row, "tolist") and not isinstance(row, str):
         return row.tolist()
     return row

@@ -12,7 +12,16 @@ from samesense.data.rows.columnar import Cells, parquet_rows
 from samesense.data.rows.columns import Row
 from samesense.data.rows.delimited import delimited_rows
 from samesense.data.rows.json_rows import json_lines_rows, json_rows
-from samesense.data.rows.memory import Rows, as_rows, dataset_rows, is_example, memory_rows, name_in_memory
+from samesense.data.rows.memory import (
+    Rows,
+    as_rows,
+    cells_of_column,
+    dataset_rows,
+    is_example,
+    is_missing,
+    memory_rows,
+    name_in_memory,
+)
 from samesense.data.rows.text import (
     LIKE_THEM,
     PACKERS,
@@ -126,12 +135,26 @@ def as_sources(sources: Source) -> list[Source]:
         if any(map(_looks_like_name, sources)):
             return list(sources)
         return [Rows(sources)]
+    # Missing texts among texts are bad rows, and no sources.
+    if all(isinstance(source, str) or is_missing(source) for source in sources):
+        return [Rows(sources)]
     first = sources[0]
     # Rows of one source have cells; Rows is a source by itself.
     is_row = (isinstance(first, Mapping | list | tuple) and not isinstance(first, Rows)) or is_example(first)
     if is_row:
         return [Rows(sources)]
+    _refuse_arrays_as_rows(sources)
     return list(sources)
+
+
+def _refuse_arrays_as_rows(sources: Sequence[Source]) -> None:
+    """Raise DataError for a list of arrays or series of two or three cells: they may be rows or columns of texts."""
+    columns = [None if isinstance(source, str | Path | Rows) else cells_of_column(source) for source in sources]
+    if all(column is not None and len(column) in (2, 3) for column in columns):
+        raise DataError(
+            f"A list of {type(sources[0]).__name__} with two or three cells each may be rows or columns of texts. Give "
+            "rows as tuples, [tuple(row) for row in rows], and one column of all texts."
+        )
 
 
 def _looks_like_name(source: str | Path) -> bool:
