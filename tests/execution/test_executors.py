@@ -45,6 +45,38 @@ def test_serial_stays_in_this_process_and_reads_no_task_too_early(tmp_path):
     ]
 
 
+def test_workers_do_not_run_the_script_again(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from pathlib import Path\n"
+        "from samesense.execution.executors import Processes\n"
+        "from tests.execution.works import Squares\n"
+        f"home = Path({str(tmp_path)!r})\n"
+        "print('begun', flush=True)\n"
+        "print(sorted(outcome.result[0] for outcome in Processes(2).run(Squares(home), range(3))))\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    answer = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, env=environment)
+    assert answer.stdout.splitlines() == ["begun", "[0, 1, 4]"], answer.stderr
+
+
+def test_a_worker_finds_the_functions_of_the_script_that_its_work_needs(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from pathlib import Path\n"
+        "from samesense.execution.executors import Processes\n"
+        "from tests.execution.works import Squares\n"
+        "class Own(Squares):\n"
+        "    pass\n"
+        "if __name__ == '__main__':\n"
+        f"    home = Path({str(tmp_path)!r})\n"
+        "    print(sorted(outcome.result[0] for outcome in Processes(2).run(Own(home), range(3))))\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    answer = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, env=environment)
+    assert answer.stdout.splitlines() == ["[0, 1, 4]"], answer.stderr
+
+
 @pytest.mark.posix
 def test_a_dead_worker_costs_only_the_task_it_was_at(tmp_path, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "7")

@@ -1,6 +1,7 @@
 """Near-duplicates of a list, and matches of two, on vectors that say themselves how close they are."""
 
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -204,6 +205,17 @@ def test_matches_are_the_closest_rows_of_the_other_list():
         assert result.unmatched.tolist() == sorted(set(range(30)) - {i for i, _ in true})
     again = result.at(0.8)
     assert {pair[:2] for pair in again.pairs} == {pair for pair, score in true.items() if score >= 0.8}
+
+
+def test_results_are_compared_and_pickled_without_their_search():
+    texts = ["on time", "a cab", "no time"]
+    for search in (samesense.dedup, lambda texts, **options: samesense.match(texts, texts[1:], **options)):
+        result = search(texts, model=encode, threshold=0.9)
+        copied = pickle.loads(pickle.dumps(result))
+        assert str(copied) == str(result) and copied.to_dicts() == result.to_dicts()
+        assert result == result and result != copied and hash(result)
+        with pytest.raises(ConfigError, match="A result that was pickled has one threshold"):
+            copied.at(0.8)
 
 
 def test_more_matches_than_links_of_a_row_can_be_asked_for():

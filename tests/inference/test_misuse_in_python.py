@@ -164,6 +164,10 @@ def test_a_list_of_columns_is_refused_with_the_form_that_is_taken(call, tmp_path
         (lambda model: samesense.mine_negatives([("a", "b")], model=model, sampling="any"), "sampling"),
         (lambda model: samesense.label(TEXTS, output="out.tsv", scorer=len, pairs_by="any"), "pairs_by"),
         (lambda model: samesense.calibrate(model, [("a", "b", 1)], map="spline"), "map"),
+        (lambda model: samesense.build_index("c", "t.txt", model=model, vectors="float8"), "vectors"),
+        (lambda model: samesense.build_index("c", "t.txt", model=model, approximate="yes"), "approximate"),
+        (lambda model: samesense.SentenceEncoder(model, chunk="median").fit(TEXTS), "chunk"),
+        (lambda model: samesense.SentenceEncoder(model, task="queries").fit(TEXTS), "task"),
     ],
 )
 def test_a_word_that_is_none_of_the_choices_is_refused(model, call, name, tmp_path, monkeypatch):
@@ -171,6 +175,23 @@ def test_a_word_that_is_none_of_the_choices_is_refused(model, call, name, tmp_pa
     with pytest.raises(ConfigError, match=f"`{name}` is one of "):
         call(model)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("data", [pd.DataFrame({"text": TEXTS}), {"text": TEXTS}, None, 3])
+def test_a_collection_of_what_is_no_file_is_refused(data, model, tmp_path):
+    with pytest.raises(ConfigError, match=f"from files or folders; received {type(data).__name__}"):
+        samesense.build_index(tmp_path / "c", data, model=model)
+
+
+@pytest.mark.parametrize("scale", ["0 5", (1, 0), (0,), (0, None)])
+def test_a_range_that_is_none_is_refused(scale):
+    with pytest.raises(ConfigError, match="`label_range` takes a lower and a higher number"):
+        samesense.read([("a", "b", 1.0), ("c", "d", 0.0)], label_range=scale)
+
+
+def test_a_text_with_half_a_character_has_no_vector(model):
+    with pytest.raises(ModelError, match="half of a surrogate pair at place 2"):
+        model.encode(["a dog", "a \ud800"])
 
 
 def test_tokens_of_a_static_model_have_no_bound(tiny_trunk):

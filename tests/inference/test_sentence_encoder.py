@@ -93,6 +93,9 @@ def test_a_column_comes_in_any_form(encoder, form):
         (["a", 3.5], r"row 1 .* holds 3\.5"),
         ("a dog", "received str. Put a single text into a list"),
         ({"text": ["a"]}, "received dict"),
+        (np.array("a dog"), "received ndarray. Put a single text into a list"),
+        (None, "received NoneType"),
+        (np.array(TEXTS).reshape(2, 1, 3), "received an array of 3 dimensions"),
         (pd.DataFrame({"a": ["x"], "b": ["y"]}), r"received 2 columns. Name it: frame\['text'\]"),
     ],
 )
@@ -100,6 +103,16 @@ def test_what_is_no_column_of_texts_is_refused(encoder, column, message):
     for method in (encoder.fit, encoder.transform):
         with pytest.raises(DataError, match=message):
             method(column)
+
+
+def test_texts_that_come_once_are_not_fitted(encoder):
+    with pytest.raises(DataError, match="each read the texts, and a generator gives them once"):
+        encoder.fit_transform(text for text in TEXTS)
+
+
+def test_a_column_of_arrow_is_read(encoder):
+    pa = pytest.importorskip("pyarrow")
+    np.testing.assert_array_equal(encoder.transform(pa.array(TEXTS)), encoder.transform(TEXTS))
 
 
 def test_a_cross_encoder_is_refused():

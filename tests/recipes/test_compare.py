@@ -156,6 +156,7 @@ def test_words_of_the_pairs_placed_worst_are_shaded_by_what_explains_the_model(t
         ({"runs": ["/nowhere"]}, DataError, "/nowhere holds no training run"),
         ({"suites": ["stz"]}, ConfigError, "received stz"),
         ({"data": ["nothing.tsv"]}, DataError, "nothing"),
+        ({"models": []}, ConfigError, "There is nothing to compare; received no model"),
         ({"models": ["/no/model"]}, ModelError, "/no/model"),
         ({"models": ["/no/model", "/no/other"]}, ModelError, "2 of 2 models cannot be opened. /no/model: "),
     ],
@@ -180,6 +181,15 @@ def test_functions_are_compared_on_data_in_memory():
     ]
     report = samesense.compare({"x": first, "y": second}, [samesense.read(rows) for rows in data])
     assert sorted({row.dataset for row in report.results}) == ["Rows in memory", "Rows in memory 2"]
+
+
+def test_a_model_that_was_opened_twice_is_compared_with_itself(tiny, tmp_path):
+    save(tiny, tmp_path / "model")
+    models = [load(str(tmp_path / "model"), precision="float32") for _ in range(2)]
+    data = [("a cat", "the cat", 1.0), ("a dog", "noon", 0.0), ("snow", "the snow", 0.8)] * 3
+    report = samesense.compare(models, data)
+    assert len({row.model for row in report.results}) == 2
+    assert len({model.cost.parameters for model in report.models}) == 1
 
 
 def test_topics_are_parted_by_empty_lines(tmp_path):

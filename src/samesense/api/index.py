@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from samesense.choices import check_choice
 from samesense.data.rows.text import Header, Quoting, reads_tables
 from samesense.errors import ConfigError
 from samesense.execution.progress import stage
@@ -204,9 +205,17 @@ def build_index(  # noqa: PLR0913 - each is one flag of the command
         'docs/timetable.pdf'
     """
     from samesense.inference.collection.build import prepare
+    from samesense.inference.collection.store import Approximate, Dtype
 
     # A string is a sequence too, of its letters.
-    names: Iterable[str | Path] = [sources] if isinstance(sources, str | Path) else sources
+    names = [sources] if isinstance(sources, str | Path) else sources
+    if hasattr(names, "columns") or not isinstance(names, Iterable) or isinstance(names, Mapping):
+        raise ConfigError(
+            f"A collection is built from files or folders; received {type(sources).__name__}. Write the data into a "
+            "file first, such as texts.parquet."
+        )
+    check_choice("vectors", vectors, Dtype)
+    check_choice("approximate", approximate, Approximate)
     prepared = prepare(
         [str(name) for name in names],
         columns=columns,

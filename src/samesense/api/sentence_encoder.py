@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from samesense.choices import BackendOption, Chunk
+from samesense.choices import BackendOption, Chunk, check_choice
+from samesense.data.rows.memory import cells_of_column
 from samesense.errors import DataError, ModelError
 from samesense.execution.audience import requested_progress
 from samesense.inference.encode import encode_with_bar
 from samesense.inference.models.load import load
 from samesense.inference.models.model import Model
+from samesense.types import TaskName
 
 if TYPE_CHECKING:
-    from samesense.types import Embeddings, Precision, TaskName
+    from samesense.types import Embeddings, Precision
 
 OPEN_MODELS = 2
 """Models that stay loaded for the next estimator: the clones of a grid search would each load one from disk."""
@@ -82,6 +84,10 @@ class SentenceEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803 - the name of scikit-learn
         """Check the texts, load the model and count its dimensions; nothing is trained."""
+        if isinstance(X, Iterator):
+            raise DataError(
+                f"`fit` and `transform` each read the texts, and a {type(X).__name__} gives them once. Give a list."
+            )
         texts = text_column(X)
         if not texts:
             raise DataError("`fit` takes at least one text; received none.")
@@ -122,6 +128,10 @@ class SentenceEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         return model
 
     def _encode(self, model: Model, texts: list[str]) -> Embeddings:
+        if self.chunk is not None:
+            check_choice("chunk", self.chunk, Chunk)
+        if self.task is not None:
+            check_choice("task", self.task, TaskName)
         with requested_progress(self.show_progress_bar):
             return encode_with_bar(model, texts, normalize=self.normalize, chunk=self.chunk, task=self.task)
 
@@ -156,20 +166,26 @@ def text_column(data: Any) -> list[str]:
     Raises:
         DataError: for one text alone, for several columns, and for a row without a text, which it names.
     """
+    shape: tuple[int, ...] | None = getattr(data, "shape", None)
     # All of these can be iterated: a string gives its letters, a set has no order of rows.
-    if isinstance(data, str | bytes | Mapping | set | frozenset):
+    has_no_rows = isinstance(data, str | bytes | Mapping | set | frozenset) or shape == ()
+    if has_no_rows or not isinstance(data, Iterable):
         raise DataError(
             f"SentenceEncoder takes one text a row, in a list or a column; received {type(data).__name__}. "
             "Put a single text into a list: [text]."
         )
-    shape: tuple[int, ...] = getattr(data, "shape", ())
-    if len(shape) > 1 and shape[1] != 1:
+    if shape is not None and len(shape) > 2:
+        raise DataError(f"SentenceEncoder takes one column of texts; received an array of {len(shape)} dimensions.")
+    if shape is not None and len(shape) == 2 and shape[1] != 1:
         raise DataError(
             f"SentenceEncoder takes one column of texts; received {shape[1]} columns. Name it: frame['text'], or "
             "ColumnTransformer([('text', SentenceEncoder(), 'text')])."
         )
     # As objects: in an array of strings, None would become the text "None".
-    values = np.asarray(data, dtype=object).ravel().tolist() if shape else list(data)
+    if shape is not None:
+        values = np.asarray(data, dtype=object).ravel().tolist()
+    else:
+        values = cells_of_column(data) or list(data)
     missing = [row for row, value in enumerate(values) if not isinstance(value, str)]
     if missing:
         first = missing[0]

@@ -39,7 +39,11 @@ def encode_distinct(
     with progress_bar("encode", "text", len(texts), leave=False, inner=True) as bar:
         for start in range(0, len(ordered), BLOCK_TEXTS):
             block = ordered[start : start + BLOCK_TEXTS]
-            embeddings = embed(block)
+            try:
+                embeddings = embed(block)
+            except TypeError as error:
+                # Tokenizers refuse a text that is no UTF-8 without saying which.
+                raise _not_a_text(block) or error from error
             if normalize:
                 embeddings = unit(embeddings)
             for text, row in zip(block, embeddings, strict=True):
@@ -49,6 +53,19 @@ def encode_distinct(
             if on_progress is not None:
                 on_progress(done)
     return out
+
+
+def _not_a_text(texts: Sequence[str]) -> ModelError | None:
+    """Return the error of the first text with half of a surrogate pair, which is no character."""
+    for text in texts:
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            return ModelError(
+                f"Only texts of whole characters can be encoded; {text[:60]!r} holds half of a surrogate pair at place "
+                f"{error.start}. Read its file again as UTF-8, or delete it there."
+            )
+    return None
 
 
 def token_batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:

@@ -13,6 +13,7 @@ from typing import Any
 from samesense.choices import ExecutorName
 from samesense.errors import ConfigError
 from samesense.execution.parent import when_parent_ends
+from samesense.execution.spawned import start
 from samesense.execution.tasks import RETRIES, Answer, Executor, Outcome, Pending, Serial, Work, answer, failed
 from samesense.execution.threads import cores
 from samesense.failures import imported, shortened
@@ -80,7 +81,7 @@ class _Worker:
         self.pipe, worker_pipe = context.Pipe()
         self._process = context.Process(target=_serve, args=(worker_pipe, work), daemon=True)
         with _one_thread():
-            self._process.start()
+            start(self._process, work)
         worker_pipe.close()  # so that the pipe ends when the process does
         self._task = -1
         self.alive = True

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from samesense.choices import Chunk, DedupBy, Keep, SearchMethod
+from samesense.errors import ConfigError
 from samesense.inference.duplicates.groups import linked, represented
 from samesense.inference.duplicates.link_shards import links_by_shards
 from samesense.inference.duplicates.links import Links, approximate_links, exact_links, list_search, share_found
@@ -84,7 +85,15 @@ def distinct(texts: Sequence[str]) -> Distinct:
     return Distinct(list(number_of), of_row, first_row, copies)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+def refuse_threshold(threshold: float) -> NoReturn:
+    """Raise ConfigError: stands in a pickled result for the function that needs the vectors and links."""
+    raise ConfigError(
+        f"A result that was pickled has one threshold; received {threshold:.4g}. Search again; `work` keeps "
+        "what was encoded."
+    )
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class Deduplicated(ShownRows):
     """The kept rows of a list of texts. Prints as a line.
 
@@ -140,6 +149,10 @@ class Deduplicated(ShownRows):
         """Return the result at another threshold; nothing is encoded again, and links are searched only once."""
         check_threshold(threshold)
         return self.recompute(threshold)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a pickle holds: the result, without the search behind :meth:`at`."""
+        return {**vars(self), "recompute": refuse_threshold}
 
     def __str__(self) -> str:
         """Return how many rows are kept, as a line of text."""

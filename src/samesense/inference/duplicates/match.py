@@ -15,7 +15,7 @@ import numpy as np
 from samesense.choices import Chunk, SearchMethod
 from samesense.encoder.cosine import row_cosines
 from samesense.errors import ConfigError
-from samesense.inference.duplicates.dedup import ROOM, Distinct, approximately, distinct
+from samesense.inference.duplicates.dedup import ROOM, Distinct, approximately, distinct, refuse_threshold
 from samesense.inference.duplicates.link_shards import links_by_shards
 from samesense.inference.duplicates.links import LINKS_PER_ROW, Links, ListSearch, share_found
 from samesense.inference.duplicates.unlike import Unlike
@@ -44,7 +44,7 @@ class Match(NamedTuple):
     score: float
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class Matched(ShownRows):
     """The matches of one list in another. Prints as a line.
 
@@ -77,6 +77,10 @@ class Matched(ShownRows):
         """Return the matches at another threshold; nothing is encoded again, and links are searched only once."""
         check_threshold(threshold)
         return self.recompute(threshold)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a pickle holds: the result, without the search behind :meth:`at`."""
+        return {**vars(self), "recompute": refuse_threshold}
 
     def __str__(self) -> str:
         """Return how many rows have a match, as a line of text."""

@@ -34,6 +34,8 @@ def open_models(
     is read from it. Returned are what was given, and what it opened, in order.
     """
     names = named(models)
+    if not names:
+        raise ConfigError("There is nothing to compare; received no model. Name one or more.")
     seeds = [_seed(spec) for _, spec in names]
     keys = [(name, seed) for (name, _), seed in zip(names, seeds, strict=True)]
     for key in keys:
@@ -50,7 +52,7 @@ def open_models(
         except ModelError as error:
             failures[name] = error
         else:
-            scorers.append((spec if isinstance(spec, str) else name, model))
+            scorers.append((_opened_as(spec, name), model))
     # A single error is raised as it is, with its own class and cause.
     if len(failures) == 1:
         raise next(iter(failures.values()))
@@ -58,6 +60,15 @@ def open_models(
         reasons = " ".join(f"{name}: {error}" for name, error in failures.items())
         raise ModelError(f"{len(failures)} of {len(names)} models cannot be opened. {reasons}")
     return scorers
+
+
+def _opened_as(spec: Any, name: str) -> str:
+    """Return what opens a model again: what was given, or of an opened model the name that opened it."""
+    if isinstance(spec, str):
+        return spec
+    if isinstance(spec, Model) and spec.home is not None:
+        return spec.home[0]
+    return name
 
 
 def _kept(spec: Any, cache: Path | None) -> Path | bool:

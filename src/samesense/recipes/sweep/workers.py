@@ -15,6 +15,7 @@ from typing import Literal
 
 from samesense.errors import ConfigError
 from samesense.execution.parent import when_parent_ends
+from samesense.execution.spawned import start
 from samesense.execution.threads import cores
 from samesense.execution.unread import counted
 from samesense.hashes import json_hash
@@ -192,7 +193,7 @@ def _fill_places(cell_jobs: Iterator[CellJob], places: Places, running: dict[Bas
         process = _process_of(job, max(1, cores() // places.count))
         running[process] = job, beside  # before it starts: Ctrl-C may come at any moment
         with _held_back():
-            process.start()
+            start(process, job)
 
 
 def _process_of(job: CellJob, threads: int) -> BaseProcess:
