@@ -227,6 +227,12 @@ def test_what_cannot_be_read_by_place_is_refused(place, tmp_path):
     assert not (tmp_path / "v" / "manifest.json").exists()
 
 
+def test_all_rows_without_a_text_are_named_at_once(tmp_path):
+    (tmp_path / "t.txt").write_text("a\n\nb\n \nc\n")
+    with pytest.raises(DataError, match=r"2 of 5 rows cannot be used\.\s+row 2, .*\s+row 4, "):
+        inputs.cut([str(tmp_path / "t.txt")], 1)
+
+
 def test_on_a_cluster_workers_take_the_gpu_and_the_driver_does_not(place, tmp_path, monkeypatch):
     """A machine that only writes needs none; arithmetic is the same on both."""
     used = []

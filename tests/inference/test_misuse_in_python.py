@@ -183,6 +183,14 @@ def test_a_collection_of_what_is_no_file_is_refused(data, model, tmp_path):
         samesense.build_index(tmp_path / "c", data, model=model)
 
 
+def test_rows_of_a_set_have_no_numbers(model):
+    calls = (lambda texts: samesense.encode(model, texts), lambda texts: samesense.dedup(texts, model=model))
+    for call in calls:
+        for texts in (set(TEXTS), frozenset(TEXTS)):
+            with pytest.raises(DataError, match=f"a {type(texts).__name__} has no order"):
+                call(texts)
+
+
 @pytest.mark.parametrize("scale", ["0 5", (1, 0), (0,), (0, None)])
 def test_a_range_that_is_none_is_refused(scale):
     with pytest.raises(ConfigError, match="`label_range` takes a lower and a higher number"):

@@ -338,11 +338,18 @@ def _score_of(score: Any, precision: Precision) -> Score:
 
 
 def texts_of(source: Source, columns: str | None) -> list[str]:
-    """Return the texts of a source, in order, and register their row numbers; DataError if one is empty."""
+    """Return the texts of a source, in order, and register their row numbers; DataError if one is empty.
+
+    DataError also for a set: its texts would come back sorted, in another order than the caller reads them.
+    """
     from samesense.data.texts import read_texts
     from samesense.execution.unread import name_rows
 
     check_columns(columns)
+    if isinstance(source, set | frozenset):
+        raise DataError(
+            f"Rows are told by their numbers, and a {type(source).__name__} has no order. Give a list: sorted(texts)."
+        )
     texts = read_texts(source, columns)
     name_rows(texts)
     return texts

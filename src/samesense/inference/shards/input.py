@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from samesense.data.examples import spread_over
 from samesense.data.rows.blocks import Block, blocks, rows_at
-from samesense.data.rows.columns import Row, bad_rows_error, bad_texts
+from samesense.data.rows.columns import BadRow, Row, bad_rows_error, bad_texts
 from samesense.data.rows.sources import missing_file, names_in, refuse_columns
 from samesense.data.rows.text import current_options, split_suffix
 from samesense.data.rows.text_columns import text_column
@@ -160,18 +160,24 @@ class _Cutter:
     def add(self, path: str, shard_size: int) -> Iterator[int]:
         """Add a file; yield the number of rows of each shard."""
         file = File(path, *state(path), options=_options())
+        problems: list[BadRow] = []
+        total = 0
         for number, block in enumerate(blocks(path, shard_size)):
             if number == 0:
                 file = self._describe(file, block)
-            problems = [problem for row in block.rows for problem in bad_texts(row, [file.text])]
-            if problems:
-                raise bad_rows_error(path, problems, len(block.rows), can_drop=False)
+            problems += [problem for row in block.rows for problem in bad_texts(row, [file.text])]
+            total += len(block.rows)
+            if problems:  # the other rows are read to name all bad ones at once
+                yield len(block.rows)
+                continue
             encoded = _canonical(block.rows, file)
             self._digest.update(encoded)
             self.parts.append(Part(len(self._files), block.start, block.end, len(block.rows), _hash(encoded)))
             if file.kept:
                 self._schemas.append(schema_of(block.rows, file.kept, path))
             yield len(block.rows)
+        if problems:
+            raise bad_rows_error(path, problems, total, can_drop=False)
         self._files.append(file)
 
     def _describe(self, file: File, first: Block) -> File:
