@@ -63,6 +63,19 @@ def test_an_input_named_as_a_url_is_not_written_over(tmp_path):
         places.check_place(tmp_path / "a.txt", [f"file://{tmp_path}/a.txt"])
 
 
+@pytest.mark.parametrize("check", [places.check_place, places.check_folder])
+def test_an_output_named_as_a_url_is_refused_and_makes_no_folders_here(tmp_path, monkeypatch, check):
+    monkeypatch.chdir(tmp_path)
+    for url in ("s3://bucket/scored.tsv", Path("s3://bucket/scored.tsv")):
+        with pytest.raises(OutputError, match=r"is a URL\. Name a path, and copy the result there\."):
+            check(url)
+    with pytest.raises(OutputError, match=r"is a URL\. Name a path, /data/scored\.tsv\."):
+        check("file:///data/scored.tsv")
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "run:").mkdir()
+    check("run:/scored.tsv")
+
+
 def test_a_link_stays_a_link(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "a.txt")
     files.write_text(tmp_path / "link", "one")

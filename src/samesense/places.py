@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +16,9 @@ from samesense.urls import local
 JOINT = " + "
 """Between the names of sources that are read as one."""
 
+# pathlib leaves one slash of two; a drive of Windows has a single letter.
+_URL = re.compile(r"([A-Za-z][\w+.-]+):/+(.*)")
+
 
 def check_place(path: str | Path, inputs: Iterable[str | Path] = ()) -> None:
     """Make the folder of a file, and raise OutputError, before long work, if the file could not be written there.
@@ -22,6 +26,7 @@ def check_place(path: str | Path, inputs: Iterable[str | Path] = ()) -> None:
     Neither is it written over one of ``inputs``, or a file in one that is a folder. What is no file among them, such as
     a name of the hub, is passed over.
     """
+    _refuse_url(path)
     target = Path(path)
     if is_special(path):
         return  # it is written into, and what it is cannot be told before
@@ -51,6 +56,7 @@ def check_folder(path: str | Path, inputs: Iterable[str | Path] = ()) -> None:
 
     As it may be replaced as a whole, it may not hold one of ``inputs``; see :func:`check_place`.
     """
+    _refuse_url(path)
     target = Path(path)
     if is_special(path):
         raise OutputError(f"{path} is no folder or file, and is not replaced by a folder. Name another place.")
@@ -73,6 +79,17 @@ def check_empty(folder: Path) -> None:
     """Raise OutputError if there is something at ``folder`` that writing would lose."""
     if not is_free(folder):
         raise OutputError(f"{folder} is not empty. Choose another output folder, or pass `overwrite` to replace it.")
+
+
+def _refuse_url(path: str | Path) -> None:
+    """Raise OutputError for a URL, which would become folders below the working directory."""
+    url = _URL.fullmatch(str(path))
+    if url is None or Path(f"{url[1]}:").is_dir():
+        return
+    fix = f"Name a path, /{url[2]}."
+    if url[1].lower() != "file":
+        fix = "Name a path, and copy the result there."
+    raise OutputError(f"This output is written to a disk, and {path} is a URL. {fix}")
 
 
 def _check_parents(target: Path) -> Path:

@@ -38,6 +38,18 @@ def test_formatted_documents_have_their_headings_as_sections(tmp_path):
     assert read(tmp_path / "a.md") == [sections]
 
 
+def test_what_a_folder_holds_beside_its_documents_is_counted(tmp_path):
+    (tmp_path / "a.txt").write_text("It rained. We left.")
+    heard = listen()
+    read(tmp_path)
+    assert heard == []
+    for name in ("more.jsonl", "most.jsonl", "notes.rst", ".hidden.txt"):
+        (tmp_path / name).write_text('{"text": "Not read."}\n')
+    (tmp_path / "loop").symlink_to(tmp_path)
+    read(tmp_path)
+    assert heard == [f"{tmp_path}: 1 document; not read: 2 .jsonl, 1 .rst, 1 hidden, 1 links to folders"]
+
+
 def test_a_document_of_a_folder_that_cannot_be_read_is_left_out_and_named(tmp_path):
     (tmp_path / "a.md").write_text("Text.")
     (tmp_path / "b.pdf").write_bytes(b"nonsense")

@@ -292,6 +292,8 @@ def test_compressed_tables_urls_and_standard_input(here, capsys, monkeypatch):
         stream.write(text)
     score(capsys, "memory://score/a.csv", "--output", "c.csv")
     assert (here / "c.csv").read_bytes() == (here / "b.csv").read_bytes()
+    score(capsys, (here / "a.csv.gz").as_uri(), "--output", "d.csv")
+    assert (here / "d.csv").read_bytes() == (here / "b.csv").read_bytes()
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"text1\ttext2\nhaus\thaus\nhaus\n")))
     _, err = score(capsys, "-", code=2)
     assert "error: standard input, row 3: every row must have the 2 fields" in err

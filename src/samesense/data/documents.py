@@ -146,9 +146,13 @@ def document_files(path: Path) -> list[DocumentFile]:
     is_file = path.is_file() and is_document_name(path.name)
     if not is_file and not holds_document_files(path):
         return []
-    files = find_documents([path]).files
-    check_readers(files)
-    return files
+    documents = find_documents([path])
+    if documents.skips_files:
+        logger.info(f"{path}: {documents.summary}")
+    for message in documents.unreadable:
+        logger.warning(message)
+    check_readers(documents.files)
+    return documents.files
 
 
 def _read_sections(file: DocumentFile, language: Language) -> list[list[str]]:

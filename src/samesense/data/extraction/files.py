@@ -86,6 +86,11 @@ class DocumentFiles:
     unreadable: list[str] = field(default_factory=list)
 
     @property
+    def skips_files(self) -> bool:
+        """Whether the folders hold files or links that are not read."""
+        return bool(self.other_endings or self.hidden or self.links)
+
+    @property
     def summary(self) -> str:
         """The number of documents, and of files that were skipped, as a line of text."""
         most_common = self.other_endings.most_common(5)

@@ -24,6 +24,7 @@ from samesense.inference.scoring.summary import Scored
 from samesense.inference.scoring.writers import TextWriter, added_text, decimal_of, write_for_excel
 from samesense.inference.tables import FORMATS, Table, write_tables
 from samesense.places import check_place
+from samesense.urls import local
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -131,10 +132,10 @@ class ScoredSource:
     """A table that can be read several times."""
 
     def __init__(self, source: Source, name: str = "") -> None:
-        self.source = source
         self.name = name or name_of(source)
+        self.source = local(source) if isinstance(source, str) else source
         self.is_text = not in_memory(source) and is_written(str(source))
-        if self.is_text and not is_there(str(source)):
+        if self.is_text and not is_there(str(self.source)):
             raise missing_file(str(source))
 
     def written(self) -> WrittenTable:
