@@ -37,6 +37,19 @@ def apart(pair):
     return min(gap, 40 - gap)
 
 
+def test_quoted_texts_are_read_back_as_they_were_shown(tmp_path):
+    texts = ['"a ""b"" c"', '"whole"', '"open', 'an "inner" one', '"Yes," she said, "no."', "plain"]
+    pairs = [(first, second) for first in texts for second in texts if first < second]
+    path = tmp_path / "labels.tsv"
+    with open_labels(path, "rule") as labels:
+        labels.add([(pair, float(number % 6)) for number, pair in enumerate(pairs)])
+    with open_labels(path, "rule") as labels:
+        assert all(pair in labels for pair in pairs)
+        assert len(labels) == len(pairs)
+    data = samesense.read(str(path))
+    assert list(zip(data.sentences1, data.sentences2, strict=True)) == pairs
+
+
 def test_neighbours_are_the_nearest_texts_each_pair_once():
     pairs = near_pairs(TEXTS, on_a_circle, 1000, rng())
     assert {apart(pair) for pair in pairs} == {1, 2, 3}  # five nearest: two at 1, two at 2, one at 3

@@ -566,6 +566,14 @@ def quote_fields(fields: list[str]) -> list[str]:
     return ['"' + field.replace('"', '""') + '"' if field[:1] == '"' else field for field in fields]
 
 
+def unquote_fields(line: str) -> list[str]:
+    """Return the fields of a row that :func:`quote_fields` wrote, without its quotes."""
+    fields = line.split("\t")
+    if _has_doubled(fields):
+        return split_quoted(line) or fields
+    return fields
+
+
 def _has_doubled(fields: Iterable[str]) -> bool:
     """Return whether a quoted field has a doubled quote that only a program writes."""
     return any(_quoted(field) and _DOUBLED.search(field[1:-1]) is not None for field in fields)

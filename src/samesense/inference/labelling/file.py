@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from samesense.data.rows.columns import character_problem
+from samesense.data.rows.delimited import quote_fields, unquote_fields
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.failures import writing
 from samesense.files import only_writer_of, parse_json, write_text
@@ -101,7 +102,7 @@ class Labels:
         if self._json_lines:
             cells = dict(zip(COLUMNS, (*pair, float(number), self.by), strict=True))
             return (json.dumps(cells, ensure_ascii=False) + "\n").encode()
-        return ("\t".join((*pair, number, self.by)) + "\n").encode()
+        return ("\t".join(quote_fields([*pair, number, self.by])) + "\n").encode()
 
     def _read(self) -> None:
         """Read the existing labels, and drop a last line that was cut off."""
@@ -153,7 +154,7 @@ class Labels:
 
     def _cells(self, line: str) -> list[str]:
         if not self._json_lines:
-            return line.split("\t")
+            return unquote_fields(line)
         try:
             row = parse_json(line)
             return [str(row[name]) for name in COLUMNS]
