@@ -116,6 +116,30 @@ def test_a_named_language_is_used():
     assert split_sentences("He came. 他来了。She left.", "zh") == ["He came. 他来了。", "She left."]
 
 
+@pytest.mark.parametrize(
+    "sentences",
+    [
+        ["これはペンです。", "あれは本です！", "そうですか？", "はい。"],
+        ["私は昨日学校へ行きました。", "とても楽しかった。"],
+        ["ｶﾅです｡", "そうです｡"],
+    ],
+)
+def test_japanese_ends_at_its_marks_as_chinese_does(sentences):
+    assert split_sentences("".join(sentences)) == sentences
+
+
+@pytest.mark.parametrize(
+    "sentences",
+    [
+        ["هل أكلت اليوم؟", "نعم، أكلت الخبز؛ ثم نمت.", "كان الجو جميلا."],
+        ["यह एक वाक्य है।", "यह दूसरा है॥", "यह तीसरा है।"],
+        ["یہ ایک جملہ ہے۔", "یہ دوسرا ہے۔”", "اور تیسرا۔"],
+    ],
+)
+def test_marks_of_other_scripts_end_a_sentence_too(sentences):
+    assert split_sentences(" ".join(sentences)) == sentences
+
+
 def test_blank_text_has_no_sentence():
     for language in ("auto", "en", "zh"):
         assert split_sentences(" \n ", language) == []
