@@ -300,6 +300,7 @@ def test_ids_and_values_of_numpy(tmp_path):
         (Entry("x", 2**63 - 1), "an id is a whole number from 0"),
         (Entry("x", metadata={"n": float("nan")}), "must be JSON"),
         (Entry("x", metadata={"n": b"bytes"}), "must be JSON"),
+        (Entry("x", metadata={"fine": 1, "n": b"bytes"}), "text 2, column 'n': text and metadata must be JSON"),
         (Entry("x", metadata={1: "one"}), "names of metadata are texts"),
         (Entry("half \ud800"), "must be JSON: whole characters"),
     ],

@@ -40,7 +40,7 @@ def test_every_form_gives_the_same(tmp_path):
         ),
         ("a.csv", "id,text\n1.0,x\n", r"row 2: an id is a whole number .* without leading zeros or decimals"),
         ("a.csv", f"id,text\n{'9' * 5000},x\n", "row 2: an id is a whole number"),
-        ("a.jsonl", '{"text": "x", "n": NaN}\n', "row 1: text and metadata must be JSON"),
+        ("a.jsonl", '{"text": "x", "n": NaN}\n', "row 1, column 'n': text and metadata must be JSON"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(tmp_path, name, content, words):

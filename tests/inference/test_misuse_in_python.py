@@ -183,6 +183,26 @@ def test_a_collection_of_what_is_no_file_is_refused(data, model, tmp_path):
         samesense.build_index(tmp_path / "c", data, model=model)
 
 
+def test_a_query_that_is_no_text_is_refused(model):
+    for query, what in ((["a dog"], "list"), (None, "NoneType")):
+        with pytest.raises(DataError, match=f"The `query` is one text; received {what}"):
+            samesense.rerank(TEXTS, model=model, cross=model, query=query)
+
+
+def test_a_set_may_be_the_corpus_of_negatives(model):
+    pairs = [("a dog", "the dog"), ("a cat", "the cat")]
+    mined = [
+        samesense.mine_negatives(pairs, model=model, corpus=corpus, num_negatives=1, relative_margin=None).negatives
+        for corpus in (set(TEXTS), sorted(TEXTS))
+    ]
+    assert mined[0] == mined[1] and any(mined[0])
+
+
+def test_an_exported_folder_that_has_moved_is_named(tmp_path):
+    with pytest.raises(ModelError, match=r"There is no folder at .*exported; if it has moved, name it"):
+        samesense.load(str(tmp_path / "exported"), backend="onnx")
+
+
 def test_rows_of_a_set_have_no_numbers(model):
     calls = (lambda texts: samesense.encode(model, texts), lambda texts: samesense.dedup(texts, model=model))
     for call in calls:

@@ -219,6 +219,7 @@ def test_frames_come_back_as_the_kind_that_was_given(here):
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     assert samesense.score(rows, model=model())[2] == {**rows[2], "score": 0.913812}
     assert samesense.score(PAIRS, model=model())[3] == ("katze", "katze", 1.0)
+    assert samesense.score(np.array(PAIRS), model=model())[3] == ("katze", "katze", 1.0)
     with pytest.raises(ConfigError, match="comes back as one"):
         samesense.score(rows, model=model(), output="x.csv")
 

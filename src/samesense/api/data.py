@@ -292,6 +292,8 @@ def mine_negatives(  # noqa: PLR0913 - the flags of the command
     )
     # Data and corpus are read first: a mistake in them shows before a model is loaded.
     anchors = _anchors(data, columns=columns, label_order=label_order, drop_bad_rows=drop_bad_rows)
+    if isinstance(corpus, set | frozenset):  # which texts there are counts here, and not their rows
+        corpus = sorted(corpus)
     texts = () if corpus is None else texts_of(corpus, corpus_columns)
     finder = load(model, precision=precision)
     if not finder.embeds:

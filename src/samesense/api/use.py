@@ -219,6 +219,8 @@ def rerank(  # noqa: PLR0913 - the flags of the command
     from samesense.results import RowList
 
     check_columns(columns)
+    if not isinstance(query, str):
+        raise DataError(f"The `query` is one text; received {type(query).__name__}.")
     if not query.strip():
         raise DataError('The `query` is empty. Give a text, such as "How do I get home?".')
     texts = texts_of(source, columns)  # before the models are loaded, which takes seconds

@@ -66,11 +66,22 @@ def metadata_json(entry: Entry, location: str) -> str:
         metadata = json_text(dict(entry.metadata)) if entry.metadata else "{}"
         metadata.encode()
     except (TypeError, ValueError) as error:
+        names = [name for name, value in entry.metadata.items() if not _is_json(value)]
+        where = f", column {names[0]!r}" if names else ""
         raise DataError(
-            f"{location}: text and metadata must be JSON: whole characters, finite numbers, true, false, lists and "
-            f"objects ({shortened(error)}). Leave the column out, or write it as text."
+            f"{location}{where}: text and metadata must be JSON: whole characters, finite numbers, true, false, lists "
+            f"and objects ({shortened(error)}). Leave the column out of the data, or write it as text."
         ) from error
     return metadata
+
+
+def _is_json(value: object) -> bool:
+    try:
+        check_depth(value)
+        json_text(value).encode()
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def read_entries(source: str, *, columns: str | None = None, drop_bad_rows: bool = False) -> Iterator[Entry]:

@@ -248,9 +248,10 @@ def _open(base: str, options: _Options) -> Model:
     check_backend(options.backend, options.precision)
     if is_graph_backend(options.backend):
         flag = EXPORT_FLAGS.get(options.backend, "")
+        absent = "" if Path(name).expanduser().exists() else f"There is no folder at {name}; if it has moved, name it. "
         raise ModelError(
-            f"The backend {options.backend} opens exported folders only, with the pooling and prompt that they have. "
-            f"Make one: samesense export {name} --output FOLDER {flag}".rstrip()
+            f"{absent}The backend {options.backend} opens exported folders only, with the pooling and prompt that they "
+            f"have. Make one: samesense export {name} --output FOLDER {flag}".rstrip()
         )
     by_numpy = _by_numpy(name, pooling, options)
     if by_numpy is not None:

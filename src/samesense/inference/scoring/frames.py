@@ -13,8 +13,8 @@ def with_columns(source: Any, values: Values) -> Any:
     """Return a new table of the same type with more columns.
 
     Supported are data frames of pandas and polars, Arrow tables, datasets, dicts of columns, and lists of dicts or
-    tuples. Other objects with the Arrow interface become Arrow tables; for anything else the result is an Arrow table
-    of the new columns only.
+    tuples. The rows of an array become tuples. Other objects with the Arrow interface become Arrow tables; for anything
+    else the result is an Arrow table of the new columns only.
     """
     # By the name of the module, so that no library is imported that the table is not of.
     kind = type(source).__module__.partition(".")[0]
@@ -31,6 +31,8 @@ def with_columns(source: Any, values: Values) -> Any:
         return {**source, **values}
     if isinstance(source, Sequence):
         return [_row(row, values, number) for number, row in enumerate(source)]
+    if kind == "numpy":  # an array has one type, and its texts no place for numbers
+        return [_row(row, values, number) for number, row in enumerate(source.tolist())]
     return _of_arrow(source, values)
 
 
