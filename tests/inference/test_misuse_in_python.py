@@ -300,6 +300,20 @@ def test_a_folder_with_a_space_that_is_not_there_is_no_hub_name():
 
 
 @pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: samesense.rerank(TEXTS, model="no/such", cross="no/such", query="x", top=0), "At least one text must"),
+        (lambda: samesense.whiten("no/such", ["a dog"], output="out"), "fitted on two texts or more; received 1"),
+        (lambda: samesense.explain("no/such", "", "a dog"), "one of them is empty"),
+        (lambda: samesense.explain("no/such", "a dog", " ", by="sentences"), "one of them is empty"),
+    ],
+)
+def test_what_is_too_little_is_refused_before_a_model_is_loaded(call, message):
+    with pytest.raises((ConfigError, DataError), match=message):
+        call()
+
+
+@pytest.mark.parametrize(
     ("name", "content"), [("a.npy", None), ("a.npy", b"text"), ("a.parquet", b"text"), ("b.parquet", None)]
 )
 def test_files_that_hold_no_vectors_are_refused_in_words(tmp_path, name, content):

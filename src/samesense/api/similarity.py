@@ -130,6 +130,9 @@ def explain(
             f"`explain` takes two texts; received {type(text1).__name__} and {type(text2).__name__}. Explain pair by "
             "pair."
         )
+    from samesense.inference.explain import check_filled
+
+    check_filled(text1, text2)
     if by == "sentences":
         from samesense.inference.sentences import match_sentences
 

@@ -214,6 +214,7 @@ def rerank(  # noqa: PLR0913 - the flags of the command
         ``to_pandas()`` returns a frame.
     """
     from samesense.inference.models.load import load
+    from samesense.inference.search.rerank import check_top
     from samesense.inference.search.rerank import rerank as run
     from samesense.inference.search.ties import noise_of
     from samesense.results import RowList
@@ -223,6 +224,7 @@ def rerank(  # noqa: PLR0913 - the flags of the command
         raise DataError(f"The `query` is one text; received {type(query).__name__}.")
     if not query.strip():
         raise DataError('The `query` is empty. Give a text, such as "How do I get home?".')
+    check_top(top)
     texts = texts_of(source, columns)  # before the models are loaded, which takes seconds
     finder = load(model, precision=precision)
     if not finder.embeds:
@@ -281,8 +283,8 @@ def whiten(  # noqa: PLR0913 - the flags of the command
     check_columns(columns)
     model = check_named(model)
     sentences = [text for source in as_sources(texts) for text in unlabelled_texts(source, columns)]
-    if not sentences:
-        raise ConfigError("A whitening is fitted on texts; name at least one file of them.")
+    if len(sentences) < 2:
+        raise ConfigError(f"A whitening is fitted on two texts or more; received {len(sentences)}. Name more of them.")
     # Before the encoding, which may take long.
     check_free(Path(output), overwrite=overwrite, inputs=[place_of(model), *names_among(texts)])
     if is_cross_encoder(resolve(split_options(model)[0])):

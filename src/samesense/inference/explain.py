@@ -108,6 +108,12 @@ class Explanation(Shown):
     __str__ = table
 
 
+def check_filled(text1: str, text2: str) -> None:
+    """Raise DataError if one of two texts is empty."""
+    if not text1.strip() or not text2.strip():
+        raise DataError("Two texts are explained, and one of them is empty. Give both.")
+
+
 def explain(model: Model, text1: str, text2: str, *, by: By = "auto") -> Explanation:
     """Return the contributions of words to the score of two texts.
 
@@ -125,8 +131,7 @@ def explain(model: Model, text1: str, text2: str, *, by: By = "auto") -> Explana
         DataError: if a text is empty.
         ModelError: if tokens are requested and the embedding is not their mean.
     """
-    if not text1.strip() or not text2.strip():
-        raise DataError("Two texts are explained, and one of them is empty.")
+    check_filled(text1, text2)
     why = ""
     if by != "occlusion":
         try:

@@ -30,6 +30,12 @@ class Ranked:
     score: float
 
 
+def check_top(top_k: int) -> None:
+    """Raise ConfigError for a number of texts below one."""
+    if top_k < 1:
+        raise ConfigError(f"At least one text must be asked for; received {top_k}. Example: 10")
+
+
 def rerank(
     query: str,
     texts: Sequence[str],
@@ -47,8 +53,7 @@ def rerank(
     ``encode_query`` encodes the query where the model distinguishes queries from documents. ModelError if a model
     returns a wrong number of rows or scores, or one that is not finite.
     """
-    if top_k < 1:
-        raise ConfigError(f"At least one text must be asked for; received {top_k}. Example: 10")
+    check_top(top_k)
     cosines = cosine_score(bi, encode_query)([(query, text) for text in texts])
     same = same_as(query, texts)
     nearest = in_order(cosines, np.arange(len(texts)), same, noise[0])[:top_k]
