@@ -72,7 +72,10 @@ def test_an_output_named_as_a_url_is_refused_and_makes_no_folders_here(tmp_path,
     with pytest.raises(OutputError, match=r"is a URL\. Name a path, /data/scored\.tsv\."):
         check("file:///data/scored.tsv")
     assert list(tmp_path.iterdir()) == []
-    (tmp_path / "run:").mkdir()
+    # As an earlier output of this name may have left it.
+    (tmp_path / "s3:").mkdir()
+    with pytest.raises(OutputError, match="is a URL"):
+        check("s3://bucket/scored.tsv")
     check("run:/scored.tsv")
 
 

@@ -11,7 +11,7 @@ from samesense.errors import ConfigError, DataError, OutputError
 from samesense.failures import writing
 from samesense.files import is_empty, is_special, temporary, write_text
 from samesense.hashes import text_hash
-from samesense.urls import local
+from samesense.urls import SCHEMES, local
 
 JOINT = " + "
 """Between the names of sources that are read as one."""
@@ -84,7 +84,7 @@ def check_empty(folder: Path) -> None:
 def _refuse_url(path: str | Path) -> None:
     """Raise OutputError for a URL, which would become folders below the working directory."""
     url = _URL.fullmatch(str(path))
-    if url is None or Path(f"{url[1]}:").is_dir():
+    if url is None or url[1].lower() not in (*SCHEMES, "file"):
         return
     fix = f"Name a path, /{url[2]}."
     if url[1].lower() != "file":
