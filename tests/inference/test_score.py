@@ -300,3 +300,11 @@ def test_compressed_tables_urls_and_standard_input(here, capsys, monkeypatch):
     assert "error: standard input, row 3: every row must have the 2 fields" in err
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"text1\ttext2\nhaus\thaus\n")))
     assert score(capsys, "-")[0] == "text1\ttext2\tscore\nhaus\thaus\t1.0\n"
+
+
+def test_commas_on_standard_input_are_told_from_a_table_of_one_column(here, capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a,b\nhaus,haus\n")))
+    _, err = score(capsys, "-", code=2)
+    assert "there is one, 'a,b'. Where it is two, name what stands between them: --delimiter comma" in err
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a,b\nhaus,haus\n")))
+    assert score(capsys, "-", "--delimiter", "comma")[0].splitlines()[0] == "a,b,score"

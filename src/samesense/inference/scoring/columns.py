@@ -68,6 +68,9 @@ def text_columns(rows: Sequence[Row], columns: str | None, source: str) -> tuple
     return first, second
 
 
+_MARKS = {",": "comma", ";": "semicolon", "|": "bar"}
+
+
 def _detect_columns(rows: Sequence[Row], names: Sequence[str], source: str) -> tuple[str, str]:
     """Return the two columns with known names, or the only two that hold texts; DataError if there are none."""
     spelled = spelled_names(names)
@@ -79,6 +82,12 @@ def _detect_columns(rows: Sequence[Row], names: Sequence[str], source: str) -> t
         refuse_text(texts, source, rows)
         logger.info(f"{source}: the only columns of texts, {texts[0]} and {texts[1]}, are compared")
         return texts[0], texts[1]
+    mark = next((mark for mark in _MARKS if len(names) == 1 and mark in names[0]), None)
+    if mark is not None:
+        raise DataError(
+            f"{source}: two columns of texts are compared, and there is one, {names[0]!r}. Where it is two, name what "
+            f"stands between them: `delimiter` {_MARKS[mark]}"
+        )
     proposed = join_columns(split_columns(example_columns(rows))[:2])
     example = quoted(proposed) if proposed else "FIRST,SECOND"
     candidates = "none may be meant"
