@@ -54,6 +54,7 @@ MEASURES = {
     "f1": Measure("F1"),
     "kcc": Measure("Kendall"),
     "ndcg": Measure("NDCG"),
+    "mrr": Measure("MRR"),
     "alignment": Measure("alignment", factor=1, digits=3, better=""),
     "uniformity": Measure("uniformity", factor=1, digits=3, better=""),
     "anisotropy": Measure("anisotropy", factor=1, digits=3, better=""),

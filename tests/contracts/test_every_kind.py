@@ -55,7 +55,7 @@ EXPECTED = {
     "nli": ("pairs", True, "cosent"),
     "positives": ("tuples", True, "supmpn"),
     "questions and answers": ("tuples", True, "supmpn"),
-    "triplets": ("pairs", True, "cosent"),
+    "triplets": ("pairs", True, "supmpn"),
     "columns": ("tuples", True, "supmpn"),
     "lists": ("tuples", True, "supmpn"),
     "classes": ("classes", True, "supmpn"),
@@ -159,7 +159,7 @@ def test_columns_that_are_named_are_told_by_what_they_hold(put):
     assert samesense.doctor(headlines, columns="headline,topic").counts["classes"] == 4
     triplets = put("triplets")
     reading = Reading(columns="positive,anchor,negative")
-    assert plan(triplets, dev="none", reading=reading).method.name == "cosent"
+    assert plan(triplets, dev="none", reading=reading).method.name == "supmpn"
     triplets.write_text(triplets.read_text().replace("negative", "bad"))
     planned = plan(triplets, dev="none", reading=Reading(columns="anchor,positive,bad"))
     assert (planned.method.name, planned.train.negatives[0]) == ("supmpn", [THIRD[0]])

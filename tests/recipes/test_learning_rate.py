@@ -45,7 +45,7 @@ def made(folder, name, width, layers=6):
 
 
 def rate(data, model, *, config="auto", method="auto", **settings):
-    messages = listen()
+    lines = listen()
     planned = plan(data, dev="none", config=config, method=method, settings={"model": model, **settings})
     learning_rate = planned.settings.learning_rate
     steps = planned.settings.steps(PAIRS)
@@ -54,6 +54,7 @@ def rate(data, model, *, config="auto", method="auto", **settings):
         5e-5: f"learning rate 5e-05: {steps} steps are few for 2e-05 with a hidden size of 384 and 12 layers",
         1e-2: "learning rate 0.01: the start has static token vectors, no transformer",
     }
+    messages = [line for line in lines if "learning rate" in line]
     assert messages == ([f"{why[learning_rate]}; `learning_rate` overrides"] if learning_rate in why else [])
     return learning_rate
 

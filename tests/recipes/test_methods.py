@@ -1,8 +1,11 @@
 """The choice of the method for the data, and which method has a setting."""
 
+import json
+
 import numpy as np
 import pytest
 
+import samesense
 from samesense.data.rows.memory import Rows
 from samesense.errors import ConfigError, DataError
 from samesense.recipes.fitting import fitting_method
@@ -13,6 +16,7 @@ from samesense.recipes.sweep.file import SweepFile
 from samesense.recipes.sweep.plan import make_plan
 from samesense.recipes.sweep.run import run
 from samesense.recipes.train import plan
+from tests.messages import listen
 
 
 @pytest.fixture
@@ -39,6 +43,55 @@ TEXTS = ["a text", "another"]
 )
 def test_the_method_is_told_by_data_settings_and_teachers(sources, config, settings, name):
     assert fitting_method([Rows(source) for source in sources], config, settings).method.name == name
+
+
+TRIPLETS = [
+    {"anchor": f"question {number}", "positive": f"answer {number}", "negative": f"lure {number}"}
+    for number in range(4)
+]
+OTHER_NAMES = [dict(zip(("text", "text_pos", "text_neg"), row.values(), strict=True)) for row in TRIPLETS]
+
+
+@pytest.mark.parametrize("rows", [TRIPLETS, OTHER_NAMES, samesense.read(TRIPLETS), samesense.read(OTHER_NAMES)])
+def test_triplets_are_anchors_with_a_positive_and_a_negative(rows):
+    planned = plan(rows)
+    assert (planned.method.name, planned.config) == ("supmpn", "supmpn-ragged")
+    assert planned.train.anchors == [row["anchor"] for row in TRIPLETS]
+    assert planned.train.positives == [[row["positive"]] for row in TRIPLETS]
+    assert planned.train.negatives == [[row["negative"]] for row in TRIPLETS]
+
+
+@pytest.mark.parametrize(
+    ("settings", "name"),
+    [
+        ({"loss": "triplet"}, "supmpn"),
+        ({"loss": "info-nce"}, "supmpn"),
+        ({"batch_size": 8}, "supmpn"),
+        ({"loss": "cosent"}, "cosent"),
+        ({"encoder": "cross"}, "cosent"),
+        ({"batches": "label-aware"}, "cosent"),
+    ],
+)
+def test_a_setting_of_cosent_alone_has_triplets_ranked_as_pairs(settings, name):
+    assert plan(TRIPLETS, dev="none", settings=settings).method.name == name
+    assert plan(samesense.read(TRIPLETS), dev="none", settings=settings).method.name == name
+    assert fitting_method([Rows(TRIPLETS)], "cosent", {}).method.name == "cosent"
+    assert plan(TRIPLETS, dev="none", ranks_triplets=True).train.kind == "triple"  # as for a race
+
+
+def test_triplets_beside_other_data_are_a_part_of_supmpn(tmp_path, lines):
+    triplets = tmp_path / "triplets.jsonl"
+    triplets.write_text("".join(json.dumps(row) + "\n" for row in TRIPLETS), encoding="utf-8")
+    parts = plan([triplets, lines]).train.parts
+    assert [(part.name, part.method) for part in parts] == [("triple", "supmpn"), ("sentences", "simcse")]
+
+
+def test_a_run_on_nli_labels_names_the_method_for_similarity():
+    rows = [("a man eats", "he has food", "entailment"), ("a man eats", "he fasts", "contradiction")] * 3
+    named = [{"premise": first, "hypothesis": second, "label": label} for first, second, label in rows]
+    messages = listen()
+    plan(named, dev="none")
+    assert "`method` supmpn learns more from them" in "\n".join(messages)
 
 
 def test_every_method_has_a_shipped_file_that_holds_its_defaults():

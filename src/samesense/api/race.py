@@ -77,7 +77,8 @@ def race(  # noqa: PLR0913 - the flags of the command
     check_list("models", models)
     reading = Reading(columns, label_order, label_range, drop_bad_rows)
     # Before torch is imported, so that mistakes in data and settings show at once.
-    planned = plan(data, dev=dev, test=test, settings={"seed": seed}, reading=reading)
+    # Entrants are compared on labelled pairs, so triplets are read as such.
+    planned = plan(data, dev=dev, test=test, settings={"seed": seed}, reading=reading, ranks_triplets=True)
     with loading_torch():
         from samesense.recipes.race.run import race as run
         from samesense.recipes.race.state import Race

@@ -102,6 +102,9 @@ KIND_INFO: dict[DataKind, KindInfo] = {
     ),
 }
 
+TRIPLETS = KindInfo("triplets", "supmpn", "has the negative and the texts of other anchors as negatives")
+"""Labelled pairs that are an anchor with a positive and with a negative each."""
+
 
 @dataclass(frozen=True)
 class DetectedKind:
@@ -112,17 +115,24 @@ class DetectedKind:
         by: the evidence, in words.
         sure: whether column names or the form of the source decide the kind; otherwise it is a guess from the cells.
         columns: the columns to read, where they are given or guessed.
+        triplets: of labelled pairs, whether they are those of an anchor with a positive and a negative.
     """
 
     kind: DataKind
     by: str
     sure: bool = True
     columns: str | None = None
+    triplets: bool = False
+
+    @property
+    def info(self) -> KindInfo:
+        """Name of the kind, its method, and how that uses it."""
+        return TRIPLETS if self.triplets else KIND_INFO[self.kind]
 
     @property
     def line(self) -> str:
         """The kind as a line of text: what the source was read as, why, and what the default method does with it."""
-        meaning = KIND_INFO[self.kind]
+        meaning = self.info
         guess = ""
         if not self.sure:
             guess = f" (a guess: if it is wrong, give other `columns` than {self.columns})"
@@ -142,7 +152,8 @@ def detect_kind(source: Source, columns: str | None = None) -> DetectedKind:
     """
     for data_type, kind in _READ.items():
         if isinstance(source, data_type):
-            return DetectedKind(kind, "what was read", columns=columns)
+            triplets = getattr(source, "kind", "") == "triple"
+            return DetectedKind(kind, "what was read", columns=columns, triplets=triplets)
     # The form of the source decides before its columns and cells.
     if holds_documents_of_text(source):
         is_folder = leads_to(str(source), Path.is_dir)
@@ -154,7 +165,10 @@ def detect_kind(source: Source, columns: str | None = None) -> DetectedKind:
         return DetectedKind("texts", "one text a line", columns=columns)
     rows = list_rows(source, SNIFFED_ROWS)
     if columns is not None:
-        return DetectedKind(_kind_of_columns(rows, columns, name_of(source)), f"the columns {columns}", columns=columns)
+        kind = _kind_of_columns(rows, columns, name_of(source))
+        last = plain(requested_columns(columns, names_in(rows))[-1])
+        triplets = kind == "pairs" and last in NEGATIVE_NAMES
+        return DetectedKind(kind, f"the columns {columns}", columns=columns, triplets=triplets)
     return _detect_from_rows(rows, name_of(source))
 
 
@@ -276,7 +290,7 @@ def _detect_named_pairs(names: Sequence[str], source: str) -> DetectedKind | Non
     evidence = f"the columns {join_names([resolved.text1, resolved.text2, str(third)])}"
     if unread := unread_labels(names, resolved):
         evidence += f", and not by {join_names(unread)}"
-    return DetectedKind("pairs", evidence)
+    return DetectedKind("pairs", evidence, triplets=resolved.label is None)
 
 
 def _detect_triplet(rows: Sequence[Row], label: str | None, source: str) -> DetectedKind | None:
@@ -287,7 +301,7 @@ def _detect_triplet(rows: Sequence[Row], label: str | None, source: str) -> Dete
         return None
     if label is not None:
         raise label_beside_negative(triplet[:2], label, triplet[2], source)
-    return DetectedKind("pairs", f"the columns {join_names(triplet)}", columns=join_columns(triplet))
+    return DetectedKind("pairs", f"the columns {join_names(triplet)}", columns=join_columns(triplet), triplets=True)
 
 
 def _resolved_pairs(names: Sequence[str], source: str) -> Columns | None:

@@ -12,6 +12,7 @@ from samesense.data.benchmarks.catalogue import WHOLE, Benchmark, split_name
 from samesense.data.benchmarks.comparability import NOT_COMPARABLE, remarks
 from samesense.data.benchmarks.find import BenchmarkSplit
 from samesense.data.benchmarks.sentences import LabelledSentences, Loaded
+from samesense.data.tuples.data import TupleData
 from samesense.evaluation.task import Task
 
 
@@ -89,6 +90,7 @@ class Suite:
     # makes the task on a benchmark, if it needs more than one split of pairs
     from_benchmark: Callable[[BenchmarkSplits, Benchmark], Task | None] | None = None
     from_documents: Callable[[Path, str], Task] | None = None  # makes the task on a file of documents, with its name
+    from_anchors: Callable[[TupleData, str], Task] | None = None  # makes the task on anchors with positives
     own_tasks: Callable[[], list[Task]] | None = None  # makes its tasks, if it brings its own data
 
     @property

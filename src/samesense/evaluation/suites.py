@@ -13,14 +13,19 @@ from samesense.data.benchmarks.catalogue import BENCHMARKS
 from samesense.data.benchmarks.comparability import text_variant
 from samesense.data.benchmarks.find import INSIDE, BenchmarkSplit, find_splits, hub_splits, split_of_file
 from samesense.data.documents import holds_documents
-from samesense.data.rows.sources import Source, as_sources, distinct_names, in_memory, name_of, numbered
+from samesense.data.kinds import detect_kind
+from samesense.data.rows.sources import Source, as_sources, distinct_names, in_memory, name_of, numbered, rereadable
+from samesense.data.tuples.convert import tuples_of_pairs
+from samesense.data.tuples.data import TupleData
+from samesense.data.tuples.read import read_tuples
 from samesense.errors import ConfigError, DataError
-from samesense.evaluation import argument, binary, geometry, probes, ranking, sections, sts, transfer
+from samesense.evaluation import argument, binary, geometry, probes, ranking, retrieval, sections, sts, transfer
 from samesense.evaluation.suite import BenchmarkSplits, Suite
 from samesense.evaluation.task import Task
 
 SUITES: dict[str, Suite] = {
-    module.SUITE.name: module.SUITE for module in (sts, transfer, ranking, geometry, binary, argument, sections, probes)
+    module.SUITE.name: module.SUITE
+    for module in (sts, transfer, ranking, geometry, binary, argument, sections, retrieval, probes)
 }
 """Every suite by name."""
 
@@ -54,7 +59,7 @@ def find_tasks(
     """Return the tasks of the suites on the given data.
 
     ``sources`` is one or several of: a folder with benchmarks in any layout that ``find_splits`` supports; labelled
-    pairs in a file, in a folder saved by ``datasets``, in memory (see
+    pairs, or anchors with positives, in a file, in a folder saved by ``datasets``, in memory (see
     :data:`~samesense.data.rows.sources.Source`), or read already; documents with sections in JSON lines; the name of
     a benchmark (``"sts12"``), which is loaded from the hub; ``owner/name:split`` on the hub. If two have the same
     split, the first counts. ``fast`` uses fewer folds in the transfer suite, so that its figures are not comparable
@@ -69,13 +74,17 @@ def find_tasks(
     requested = _known_suites(suites)
     splits_by_name: dict[str, BenchmarkSplit] = {}
     user_pairs: list[PairData] = []
+    anchors: list[TupleData] = []
     documents: list[Path] = []
     unfit: list[str] = []
+    prefers_anchors = all(suite.from_anchors for suite in requested)
     for source in source_list:
-        data = _open(source, reading)
+        data = _open(source, reading, prefers_anchors=prefers_anchors)
         unfit += _unused_message(source, data, requested)
         if isinstance(data, PairData):
             user_pairs.append(data)
+        elif isinstance(data, TupleData):
+            anchors.append(data)
         elif isinstance(data, Path):
             documents.append(data)
         else:
@@ -86,7 +95,7 @@ def find_tasks(
     tasks: list[Task] = []
     missing: list[str] = []
     for suite in requested:
-        suite_tasks, suite_missing, refused = _suite_tasks(suite, splits, user_pairs, documents)
+        suite_tasks, suite_missing, refused = _suite_tasks(suite, splits, user_pairs, anchors, documents)
         tasks += suite_tasks
         missing += suite_missing
         if suite_tasks:
@@ -99,7 +108,11 @@ def find_tasks(
 
 
 def _suite_tasks(
-    suite: Suite, splits: BenchmarkSplits, user_pairs: Sequence[PairData], documents: Sequence[Path]
+    suite: Suite,
+    splits: BenchmarkSplits,
+    user_pairs: Sequence[PairData],
+    anchors: Sequence[TupleData],
+    documents: Sequence[Path],
 ) -> tuple[list[Task], list[str], list[str]]:
     """Return the tasks of a suite, the names of missing benchmarks, and why some data do not fit."""
     if suite.own_tasks is not None:
@@ -110,12 +123,22 @@ def _suite_tasks(
     if suite.from_documents:
         names = _names_of([path.name for path in documents], list(map(str, documents)))
         document_tasks = [suite.from_documents(path, name) for path, name in zip(documents, names, strict=True)]
-    return [*benchmark_tasks, *document_tasks, *pair_tasks], missing, [*refused_benchmarks, *refused_pairs]
+    anchor_tasks: list[Task] = []
+    if suite.from_anchors:
+        names = _names_of([data.name for data in anchors], [data.source for data in anchors])
+        anchor_tasks = [suite.from_anchors(data, name) for data, name in zip(anchors, names, strict=True)]
+    return (
+        [*benchmark_tasks, *document_tasks, *anchor_tasks, *pair_tasks],
+        missing,
+        [*refused_benchmarks, *refused_pairs],
+    )
 
 
 def _source_list(sources: Source) -> list[Source]:
     """Return one source or several as a list; a string is always a name, never a text."""
-    if isinstance(sources, list | tuple) and all(isinstance(source, str | Path | PairData) for source in sources):
+    if isinstance(sources, list | tuple) and all(
+        isinstance(source, str | Path | PairData | TupleData) for source in sources
+    ):
         return list(sources)
     return as_sources(sources)
 
@@ -128,34 +151,63 @@ def _known_suites(names: Sequence[str]) -> list[Suite]:
     return [SUITES[name] for name in distinct]
 
 
-def _open(source: Source, reading: Mapping[str, Any]) -> dict[str, BenchmarkSplit] | PairData | Path:
-    """Return the benchmark splits of a source, or else its labelled pairs, or the path of a file of documents."""
+def _open(
+    source: Source, reading: Mapping[str, Any], *, prefers_anchors: bool
+) -> dict[str, BenchmarkSplit] | PairData | TupleData | Path:
+    """Return the benchmark splits of a source, its pairs or anchors, or the path of a file of documents."""
     if in_memory(source):
-        if isinstance(source, PairData):
+        if isinstance(source, PairData | TupleData):
             return source
-        return _pairs(source, reading)
+        return _pairs_or_anchors(source, reading, prefers_anchors=prefers_anchors)
     path = Path(source).expanduser()
     if path.is_file() and holds_documents(source):
         return path
     if path.is_dir():
         saved = any((path / name).exists() for name in SAVED_BY_DATASETS)
         if saved:
-            return _pairs(source, reading)
+            return _pairs_or_anchors(source, reading, prefers_anchors=prefers_anchors)
         return find_splits(path)
     if path.is_file():
         split = None if any(reading.values()) else split_of_file(path)
         if split is not None:
             return {split.name: split}
-        return _pairs(source, reading)
+        return _pairs_or_anchors(source, reading, prefers_anchors=prefers_anchors)
     if str(source) in BENCHMARKS:
         return hub_splits(str(source))
     # A hub name, or a file that is missing: reading it gives the message that fits.
     if "/" in str(source) or path.suffix:
-        return _pairs(source, reading)
+        return _pairs_or_anchors(source, reading, prefers_anchors=prefers_anchors)
     raise DataError(
         f"{source}: this is no folder, file, hub name (owner/name:split) or benchmark. Benchmarks: "
         f"{', '.join(BENCHMARKS)}."
     )
+
+
+def _pairs_or_anchors(source: Source, reading: Mapping[str, Any], *, prefers_anchors: bool) -> PairData | TupleData:
+    """Return the labelled pairs of a source, or its anchors with positives; triplets are what is preferred."""
+    source = rereadable(source)
+    if prefers_anchors and (anchors := _anchors(source, reading)) is not None:
+        return anchors
+    try:
+        return _pairs(source, reading)
+    except DataError:
+        anchors = _anchors(source, reading)
+        if anchors is None:
+            raise
+        return anchors
+
+
+def _anchors(source: Source, reading: Mapping[str, Any]) -> TupleData | None:
+    """Return anchors with positives; ``None`` of a source that holds something else, or cannot be read."""
+    try:
+        detected = detect_kind(source, reading.get("columns"))
+    except DataError:
+        return None
+    if detected.triplets:
+        return tuples_of_pairs(_pairs(source, {**reading, "columns": detected.columns}))
+    if detected.kind == "tuples":
+        return read_tuples([source], columns=detected.columns, drop_bad_rows=bool(reading.get("drop_bad_rows")))
+    return None
 
 
 def _pairs(source: Source, reading: Mapping[str, Any]) -> PairData:
@@ -166,11 +218,13 @@ def _pairs(source: Source, reading: Mapping[str, Any]) -> PairData:
 
 
 def _unused_message(
-    source: Source, data: dict[str, BenchmarkSplit] | PairData | Path, requested: Sequence[Suite]
+    source: Source, data: dict[str, BenchmarkSplit] | PairData | TupleData | Path, requested: Sequence[Suite]
 ) -> list[str]:
     """Return a line if no requested suite can use a source."""
     if isinstance(data, PairData):
         fitting = [suite.name for suite in SUITES.values() if suite.takes_pairs]
+    elif isinstance(data, TupleData):
+        fitting = [suite.name for suite in SUITES.values() if suite.from_anchors]
     elif isinstance(data, Path):
         fitting = [suite.name for suite in SUITES.values() if suite.from_documents]
     elif Path(str(source)).expanduser().is_dir():
@@ -237,6 +291,11 @@ def _no_task_message(suite: Suite, sources: Sequence[Source], refused: Sequence[
         return (
             f"Suite {suite.name!r} needs documents: a file of JSON lines, each an object with sections and their "
             f"sentences; received {received}."
+        )
+    if suite.from_anchors:
+        return (
+            f"Suite {suite.name!r} needs anchors with positives, such as a table of two columns, question and answer; "
+            f"received {received}."
         )
     if refused:
         return f"Suite {suite.name!r} has no data: {' '.join(refused)}"

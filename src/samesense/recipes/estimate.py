@@ -84,9 +84,9 @@ def measure_time(
             seconds["loading"] *= 1 + len(cross_validation.folds)
         evaluations = _evaluations(job, steps // every)
         before_and_after = 2 * sum(_scoring(score, compared_set.pairs()) for compared_set in sets.compared)
-        if job.refit and job.dev is not None:
+        if job.refit:
             # Once more, on those that were held out too.
-            trainings += (len(job.data) + len(job.dev)) / len(job.data)
+            trainings += len(job.all_examples()) / len(job.data)
         seconds["training"] = step * steps * trainings
         seconds["evaluation"] = evaluations * _scoring(score, along_steps) + before_and_after
         seconds["saving"] = saving * (1 + steps // every) * trainings

@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from samesense.data.examples import Examples
-from samesense.data.kinds import KIND_INFO, DataKind, DetectedKind, detect_kind
+from samesense.data.kinds import DetectedKind, detect_kind
 from samesense.data.pairs.data import PairData
 from samesense.data.rows.sources import Source, short_name
 from samesense.data.sentences import Sentences
+from samesense.losses.registry import TUPLE_LOSSES
 from samesense.recipes.methods import DATA_TYPES, METHODS, Method, method_named
 from samesense.recipes.reading import Reading, read_labelled
-from samesense.recipes.settings import shipped
+from samesense.recipes.settings import read_settings, shipped
 
 RAGGED = "supmpn-ragged"
 """Shipped settings for anchors with few partners: none of the paper's copies of the anchor."""
@@ -59,13 +60,14 @@ def fitting_method(
     reading: Reading = Reading(),  # noqa: B008 - frozen
     *,
     method: str = "auto",
+    ranks_triplets: bool = False,
 ) -> Fitting:
     """Return the method that suits what was given, or the named one.
 
     A shipped file of settings names its method; a teacher is for RankCSE; data that are read already go to the first
     method that takes their class. Otherwise the kind of the data decides, see
     :func:`samesense.data.kinds.detect_kind`; sources of several kinds, or labels of several scales, are for method
-    mixed.
+    mixed. With ``ranks_triplets``, or a setting that CoSENT alone has, triplets are ranked as pairs by CoSENT.
 
     Raises:
         ConfigError: if there is no such method.
@@ -78,6 +80,9 @@ def fitting_method(
         named = method_named(method)
         return Fitting(named, _form_of_method(named, config), columns=reading.columns)
     if isinstance(data, DATA_TYPES):
+        are_triplets = isinstance(data, PairData) and data.kind == "triple"
+        if are_triplets and not ranks_triplets and _is_for_triplets(config, overrides):
+            return Fitting(METHODS["supmpn"], RAGGED if config == "auto" else "", columns=reading.columns)
         suitable = next(method for method in METHODS.values() if isinstance(data, method.data))
         form = _form_of_method(suitable, config)
         if overrides.get("teacher"):
@@ -85,14 +90,30 @@ def fitting_method(
         elif isinstance(data, Sentences) and config == "auto":
             form = UNLABELLED
         return Fitting(suitable, form, columns=reading.columns)
-    return _fitting_of_sources(cast(Sequence[Source], data), config, overrides, reading, is_mixed=method == "mixed")
+    return _fitting_of_sources(
+        cast(Sequence[Source], data),
+        config,
+        overrides,
+        reading,
+        is_mixed=method == "mixed",
+        ranks_triplets=ranks_triplets,
+    )
 
 
 def _fitting_of_sources(
-    sources: Sequence[Source], config: str, overrides: Mapping[str, Any], reading: Reading, *, is_mixed: bool
+    sources: Sequence[Source],
+    config: str,
+    overrides: Mapping[str, Any],
+    reading: Reading,
+    *,
+    is_mixed: bool,
+    ranks_triplets: bool,
 ) -> Fitting:
     """Return the method that suits the kinds of the sources; ``is_mixed`` if it was chosen to be method mixed."""
     detected = _detect_kinds(sources, reading, read=is_mixed or len(sources) > 1)
+    has_triplets = any(item.detected.triplets for item in detected)
+    if has_triplets and (ranks_triplets or not _is_for_triplets(config, overrides)):
+        detected = tuple(replace(item, detected=replace(item.detected, triplets=False)) for item in detected)
     lines = tuple(
         f"{short_name(source)}: {item.detected.line}; `method` overrides"
         for source, item in zip(sources, detected, strict=True)
@@ -101,12 +122,21 @@ def _fitting_of_sources(
         return Fitting(METHODS["mixed"], messages=lines, sources=detected)
     if overrides.get("teacher"):
         return Fitting(METHODS["rankcse"], columns=reading.columns)
-    kind = detected[0].detected.kind
-    if kind in ("documents", "texts") and config == "auto":
+    first = detected[0].detected
+    if first.kind in ("documents", "texts") and config == "auto":
         form = UNLABELLED
     else:
-        form = form_of(kind)
-    return Fitting(METHODS[KIND_INFO[kind].method], form, detected[0].detected.columns, lines)
+        form = form_of(first)
+    return Fitting(METHODS[first.info.method], form, first.columns, lines)
+
+
+def _is_for_triplets(config: str, overrides: Mapping[str, Any]) -> bool:
+    """Return whether SupMPN has all the settings that were given; one of CoSENT alone has triplets ranked as pairs."""
+    stated = dict(overrides)
+    if config != "auto" and config not in shipped():
+        stated = {**read_settings(config), **stated}
+    fields = METHODS["supmpn"].settings.model_fields
+    return all(name in fields for name in stated) and stated.get("loss", "supmpn") in TUPLE_LOSSES.names()
 
 
 def _detect_kinds(data: Sequence[Source], reading: Reading, *, read: bool) -> tuple[DetectedSource, ...]:
@@ -133,8 +163,8 @@ def _form_of_method(method: Method, config: str) -> str:
     return ""
 
 
-def form_of(kind: DataKind) -> str:
+def form_of(detected: DetectedKind) -> str:
     """Return the shipped file of what differs for a kind of data from the settings of its method."""
-    if kind in ("tuples", "classes"):
+    if detected.triplets or detected.kind in ("tuples", "classes"):
         return RAGGED
     return ""

@@ -6,13 +6,15 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from torch import nn
 from transformers import TrainerCallback
 
 from samesense.data import PairData
 from samesense.data.examples import Examples
+from samesense.data.pairs.data import concat
+from samesense.data.tuples.data import TupleData
 from samesense.recipes.held_out.cross_validation import CrossValidation
 from samesense.recipes.held_out.sets import Sets, sets_of_run
 from samesense.recipes.settings import EncoderSettings
@@ -46,7 +48,7 @@ class Job(Generic[Data, Settings]):
     # folds whose models give the verdict, before the model of the run is trained on all pairs; for labelled pairs
     # without dev and test
     cross_validation: CrossValidation | None = None
-    # whether the model is trained again on the dev pairs too, once they have selected and tested
+    # whether the model is trained again on what was held out too, once that has selected and tested
     refit: bool = False
     begun: float = field(default_factory=time.perf_counter)  # when it was asked for; its times count from there
 
@@ -61,6 +63,15 @@ class Job(Generic[Data, Settings]):
             split_dev=self.concludes,
             cross_validation=self.cross_validation,
         )
+
+    def all_examples(self) -> Data:
+        """Return the training data, and what was held out of them: pairs of dev, or anchors."""
+        data: Any = self.data
+        if isinstance(data, TupleData):
+            return cast(Data, data.with_held_out())
+        if self.dev is None:
+            return self.data
+        return cast(Data, concat([data, self.dev]))
 
 
 @dataclass(frozen=True, kw_only=True)

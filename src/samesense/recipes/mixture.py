@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from samesense.data.kinds import KIND_INFO, DataKind
+from samesense.data.kinds import DataKind
 from samesense.data.pairs.data import PairData, concat
 from samesense.data.rows.sources import Source
+from samesense.data.tuples.convert import tuples_of_pairs
 from samesense.errors import ConfigError
 from samesense.recipes.fitting import DetectedSource, form_of
 from samesense.recipes.methods import METHODS, Method
@@ -100,7 +101,7 @@ def _method(source: DetectedSource, part_settings: Mapping[str, Any]) -> Method:
         return METHODS["sections"]  # contexts are more than one training
     if source.detected.kind == "texts" and part_settings.get("teacher"):
         return METHODS["rankcse"]
-    return METHODS[KIND_INFO[source.detected.kind].method]
+    return METHODS[source.detected.info.method]
 
 
 def _check_used(methods: Mapping[str, Method], part_settings: Mapping[str, Any], tables: Mapping[str, Any]) -> None:
@@ -151,6 +152,8 @@ def _part(
         data = sources[0]
     if all(isinstance(source, PairData) for source in sources):
         data = concat(sources)
+        if not isinstance(data, method.data):
+            data = tuples_of_pairs(data)
     columns = reading.columns
     if not columns:
         columns = None
@@ -159,7 +162,7 @@ def _part(
             columns = group[0].detected.columns
     part_reading = replace(reading, columns=columns)
     moved, _ = method.own_settings({}, part_reading)  # what is left of it is for labelled pairs
-    _, settings = method.choose("auto", {**moved, **overrides}, lambda: data, form_of(group[0].detected.kind))
+    _, settings = method.choose("auto", {**moved, **overrides}, lambda: data, form_of(group[0].detected))
     if getattr(settings, "encoder", "bi") != "bi":
         raise ConfigError(f"{name}: data of several kinds train one encoder of sentences; received encoder cross.")
     if data is None:

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from transformers import set_seed
 
-from samesense.data import PairData, concat
+from samesense.data import PairData
 from samesense.data.examples import Examples
 from samesense.data.mapped import is_mapped
+from samesense.data.tuples.data import TupleData
 from samesense.encoder.assembly.merge import copy_weights, interpolate
 from samesense.encoder.assembly.vocabulary import unknown_share
 from samesense.encoder.forward.precision import PrecisionChoice
@@ -242,8 +243,8 @@ def _ended(
             laps.count("training on all pairs")
             if not is_refitted:
                 return TrainingRun(output, replace(trained, interrupted=True), Results(results), laps.seconds)
-            pairs = len(job.data) + len(job.dev or ())
-            verdict = replace(verdict, refit=f"model/ was then trained on all {pairs:,} pairs, by the same settings")
+            examples = f"{len(job.all_examples()):,} {_unit(job)}"
+            verdict = replace(verdict, refit=f"model/ was then trained on all {examples}, by the same settings")
         manifest_entries |= {"verdict": verdict.to_dict()}
     run_folder.end(output, record, trained, manifest_entries, _replacement(job, verdict))
     laps.count("evaluation")
@@ -411,20 +412,18 @@ def _refitted(
     build: Callable[[Job[Any, Any]], Any] | None,
     trained: TrainOutput,
 ) -> bool:
-    """Train again on the dev pairs too, as far as dev showed, in a subfolder that an interrupted run goes on with.
+    """Train again on what was held out too, as far as dev showed, in a subfolder that an interrupted run goes on with.
 
     Returned is whether that is finished; otherwise it was interrupted.
     """
-    if job.dev is None:
-        raise ValueError("the job has no dev pairs to train on")
-    pairs = concat([job.data, job.dev])
+    examples = job.all_examples()
     settings = job.settings.model_copy(update={"precision": trained.precision, "early_stopping_patience": None})
     share = _share_shown(job, trained)
-    steps = settings.steps(settings.examples(pairs))
+    steps = settings.steps(settings.examples(examples))
     folder = job.output / run_folder.REFIT
     refit_job = replace(
         job,
-        data=pairs,
+        data=examples,
         settings=settings,
         output=folder,
         dev=None,
@@ -440,8 +439,12 @@ def _refitted(
             return inputs
         return replace(inputs, callbacks=[*inputs.callbacks, StopAtStep(round(share * steps))])
 
-    logger.info(f"training on all {len(pairs):,} pairs, those that were held out too")
+    logger.info(f"training on all {len(examples):,} {_unit(job)}, those that were held out too")
     return run_folder.run_or_resume(folder, partial(run, refit_job, prepare_all, build=build))
+
+
+def _unit(job: Job[Any, Any]) -> str:
+    return "anchors" if isinstance(job.data, TupleData) else "pairs"
 
 
 def _share_shown(job: Job[Any, Any], trained: TrainOutput) -> float:

@@ -38,6 +38,9 @@ verdict is that the trained one is better."""
 KEEP_START = "keep the start in place of the trained model: unless its figure is higher, or the verdict is better"
 """What ``keep_start`` does, for its help."""
 
+REFIT = "where few examples were held out, train again on all of them at the end"
+"""What ``refit`` does, for its help."""
+
 
 class EncoderSettings(TrainingSettings):
     """Settings of every recipe that trains an encoder: the start point, and how it makes a sentence vector.

@@ -18,10 +18,13 @@ from samesense.data.kinds import detect_kind
 from samesense.data.languages import reads_as_english
 from samesense.data.rows.sources import Source, as_sources, rereadable
 from samesense.data.sentences import Sentences
+from samesense.data.tuples.convert import tuples_of_pairs
 from samesense.data.tuples.data import TupleData
+from samesense.data.tuples.held_out import hold_out_anchors
 from samesense.errors import ConfigError
 from samesense.execution.progress import clock_time
 from samesense.execution.ranks import is_main, world_size
+from samesense.files import write_json_lines
 from samesense.places import check_empty
 from samesense.recipes.cosent.settings import CosentSettings
 from samesense.recipes.dev_part import (
@@ -34,8 +37,9 @@ from samesense.recipes.dev_part import (
     texts_of,
 )
 from samesense.recipes.fitting import Fitting, fitting_method
+from samesense.recipes.held_out.anchor_set import AnchorSet
 from samesense.recipes.held_out.cross_validation import CrossValidation, deal_pairs
-from samesense.recipes.held_out.pairs import DEV, TEST, write_pairs
+from samesense.recipes.held_out.pairs import DEV, HELD_OUT_ANCHORS, TEST, write_pairs
 from samesense.recipes.held_out.section_set import SectionSet
 from samesense.recipes.held_out.sets import LEAST, ComparedSet, Sets, sets_of, sets_of_run
 from samesense.recipes.held_out_documents import are_documents, read_with_held_out
@@ -133,7 +137,8 @@ class TrainingPlan:
                 steps = "the folds choose how much of the training is kept"
             return f"{steps}; {len(cross_validation.folds)} folds, {cross_validation.apart}"
         if self.dev is None:
-            return self.method.selects
+            refit = "; at the end those held out are trained on too" if self.refit else ""
+            return f"{self.method.selects}{refit}"
         if not self.held_out:
             return f"Spearman on {self._selecting()} pairs of {self.dev.name}"
         component = None
@@ -162,6 +167,8 @@ class TrainingPlan:
         verdict_set = self.sets.verdict
         if isinstance(verdict_set, SectionSet):
             lines = [f"beside the start: {len(set(verdict_set.held_out.documents))} examples {verdict_set.description}"]
+        elif isinstance(verdict_set, AnchorSet):
+            lines = [f"beside the start: {len(verdict_set.anchors)} anchors {verdict_set.description}"]
         else:
             lines = []
             if verdict_set:
@@ -239,6 +246,8 @@ class TrainingPlan:
             write_pairs(output, self.dev, DEV)
         if self.test_held_out and self.test is not None:
             write_pairs(output, self.test, TEST)
+        if isinstance(self.train, TupleData) and self.train.held_out and self.train.held_out.data:
+            write_json_lines(output / HELD_OUT_ANCHORS, self.train.held_out.data.to_dicts())
 
     def cross_validate(
         self, folds: str, output: str | Path, *, resume: bool = False, overwrite: bool = False
@@ -260,7 +269,7 @@ class TrainingPlan:
         )
 
 
-def plan(
+def plan(  # noqa: PLR0913 - the arguments of a training
     data: Source,
     *,
     method: str = "auto",
@@ -271,6 +280,7 @@ def plan(
     folds: str = "none",
     settings: Mapping[str, Any] | None = None,
     reading: Reading = Reading(),  # noqa: B008 - frozen
+    ranks_triplets: bool = False,
 ) -> TrainingPlan:
     """Read the data and choose the settings of a training.
 
@@ -282,11 +292,12 @@ def plan(
     settings. ``folds`` are those of :func:`~samesense.recipes.held_out.cross_validation.deal_pairs`; ``"auto"``
     cross-validates few labelled pairs where neither dev nor test is given, and ``"none"`` never does. ``config`` is the
     name of a shipped file of settings, the path of the user's own, or ``"auto"`` for the paper's; ``settings`` win over
-    it. ConfigError for an unknown method or setting, or a value out of range; DataError if a source cannot be used.
+    it. ``ranks_triplets`` takes triplets as labelled pairs, of which some can be held out to select. ConfigError for an
+    unknown method or setting, or a value out of range; DataError if a source cannot be used.
     """
     sources = _sources(data)
     options = dict(settings or {})
-    fitting = fitting_method(sources, config, options, reading, method=method)
+    fitting = fitting_method(sources, config, options, reading, method=method, ranks_triplets=ranks_triplets)
     method_settings, method_reading = fitting.method.own_settings(options, replace(reading, columns=fitting.columns))
     if method_reading.columns != fitting.columns:
         reading = replace(reading, columns=None)  # of one text, or an anchor, they are none of pairs
@@ -298,15 +309,18 @@ def plan(
         name, bound, examples = _opened(
             fitting, sources, config, method_settings, method_reading, with_held_out=test is None
         )
+    if method == "auto":
+        _explain_nli(examples)
     # Test comes first: dev and folds are parts of what it leaves.
     test_share = held_share(test, "test")
     if test_share is None:
         test_data = _pairs(test, reading)
     else:
         examples, test_data = hold_out_share(examples, test_share, "test", bound.seed)
+    alone = test is None and isinstance(dev, str) and dev == "auto"
+    examples = _without_held_out_anchors(examples, bound.seed, alone=alone)
     guard_sources = bound.guard if guard is None else as_sources(guard)
     guards = [_pairs(guard_source, reading) for guard_source in guard_sources]
-    alone = test is None and isinstance(dev, str) and dev == "auto"
     cross_validation = _folds_of(folds, examples, fitting.method, bound, alone=alone, dev=dev, test=test)
     few_scored = cross_validation is not None and config == "auto" and _has_few_scores(examples, bound, options)
     if few_scored:
@@ -316,7 +330,7 @@ def plan(
     if cross_validation is None:
         sparing = folds == "none" or not alone  # the verdict is on other pairs, or a tenth is asked for
         examples, dev_data, held_out = _selecting_pairs(dev, examples, bound.seed, reading, sparing=sparing)
-    refit = alone and held_out and _can_refit(examples, dev_data, bound)
+    refit = alone and _can_refit(examples, dev_data if held_out else None, bound)
     # After the splits, as the rules count the steps on what is trained on.
     if not _sets_steps(config, options):
         bound = _with_least_steps(bound, examples)
@@ -343,6 +357,21 @@ def plan(
         refit=refit,
         messages=fitting.messages,
     )
+
+
+def _without_held_out_anchors(examples: Examples, seed: int, *, alone: bool) -> Examples:
+    """Hold anchors with positives out for the verdict, where nothing else could give one."""
+    if not alone or not isinstance(examples, TupleData) or examples.classes is not None:
+        return examples
+    return hold_out_anchors(examples, seed)
+
+
+def _explain_nli(examples: Examples) -> None:
+    if isinstance(examples, PairData) and examples.kind == "nli" and is_main():
+        logger.info(
+            "NLI labels are ranked: entailment above neutral above contradiction. For the similarity of sentences, "
+            "`method` supmpn learns more from them"
+        )
 
 
 LEAST_STEPS = 30
@@ -375,11 +404,16 @@ def _by_mse(settings: EncoderSettings) -> EncoderSettings:
 
 
 def _can_refit(train: Examples, dev: PairData | None, settings: EncoderSettings) -> bool:
-    """Return whether few labelled pairs were held out, and nothing else that is learnt depends on them."""
-    if not isinstance(train, PairData) or dev is None or not getattr(settings, "refit", False):
+    """Return whether few pairs or anchors were held out, and nothing else that is learnt depends on them."""
+    held_out: PairData | TupleData | None = None
+    if isinstance(train, PairData):
+        held_out = dev
+    elif isinstance(train, TupleData) and train.held_out is not None:
+        held_out = train.held_out.data
+    if held_out is None or not getattr(settings, "refit", False):
         return False
-    chooses_more = settings.merge or settings.learning_curve or bool(settings.matryoshka)
-    return len(train) + len(dev) < REFIT_PAIRS and not chooses_more and world_size() == 1
+    chooses_more = settings.merge or settings.learning_curve or (bool(settings.matryoshka) and dev is not None)
+    return len(train) + len(held_out) < REFIT_PAIRS and not chooses_more and world_size() == 1
 
 
 def _sets_steps(config: str, options: Mapping[str, Any]) -> bool:
@@ -544,6 +578,8 @@ def _opened(
             if held_out:
                 return read_with_held_out(data, settings)
             return method.read(data, settings, reading)
+        if isinstance(data, PairData) and TupleData in method.data:
+            return tuples_of_pairs(data)
         if not isinstance(data, method.data):
             raise ConfigError(f"Method {method.name} trains on {method.takes}; received {type(data).__name__}.")
         return data

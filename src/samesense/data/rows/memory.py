@@ -122,7 +122,8 @@ def memory_rows(source: Any) -> Iterator[tuple[int, Mapping[str, object]]]:
             f"{name_in_memory(source)}: several splits or columns were given where one table is needed; the keys are "
             f"{', '.join(map(str, islice(source, 5)))}. Give one split, or a data frame."
         )
-    if hasattr(source, "columns"):
+    # Of an Arrow table the columns are the values; its names are checked below.
+    if hasattr(source, "columns") and not hasattr(source, "column_names"):
         refuse_repeated(name_in_memory(source), list(map(str, source.columns)))
     table = _as_table(source)
     if table is not None:

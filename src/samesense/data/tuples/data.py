@@ -93,6 +93,7 @@ class TupleData(ShownRows):
     classes: dict[str, int] | None = (
         None  # class number of each text; texts of a class are never each other's negatives
     )
+    held_out: HeldOutAnchors | None = field(default=None, compare=False)  # anchors that are not trained on
 
     def __len__(self) -> int:
         return len(self.anchors)
@@ -123,6 +124,20 @@ class TupleData(ShownRows):
             neutrals=[self.neutrals[row] for row in rows],
         )
 
+    def with_held_out(self) -> TupleData:
+        """Return these anchors and, behind them, those that were held out."""
+        held_out = self.held_out.data if self.held_out else None
+        if held_out is None:
+            return replace(self, held_out=None)
+        return replace(
+            self,
+            anchors=[*self.anchors, *held_out.anchors],
+            positives=[*self.positives, *held_out.positives],
+            negatives=[*self.negatives, *held_out.negatives],
+            neutrals=[*self.neutrals, *held_out.neutrals],
+            held_out=None,
+        )
+
     def summary(self) -> list[str]:
         """Return lines of text: the numbers of anchors, positives and negatives, and how many rows were left out."""
         positives = sum(map(len, self.positives))
@@ -136,6 +151,23 @@ class TupleData(ShownRows):
         if reasons:
             lines.append(f"left out: {', '.join(reasons)}")
         return lines
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldOutAnchors:
+    """Anchors that are held out from training, and the texts among which their positives are to be found.
+
+    Attributes:
+        data: the anchors with their positives and negatives; none if they are too few.
+        candidates: the texts to rank for each anchor, each once: what is held out, and positives that are trained on.
+        description: what these texts are, and what is trained on of them.
+        reason: why no anchor is held out, and what to do; empty if some are.
+    """
+
+    data: TupleData | None = None
+    candidates: tuple[str, ...] = ()
+    description: str = ""
+    reason: str = ""
 
 
 def tuple_data(groups: Iterable[Group], *, source: str, name: str, left_out: dict[str, int] | None = None) -> TupleData:

@@ -13,7 +13,16 @@ from samesense.data.pairs.targets import Targets
 from samesense.errors import ConfigError
 from samesense.losses.registry import PAIR_LOSSES
 from samesense.losses.spec import Encoder, LossSpec
-from samesense.recipes.settings import BI_ONLY, KEEP_START, EncoderSettings, KeepStart, bind, read_settings, shipped
+from samesense.recipes.settings import (
+    BI_ONLY,
+    KEEP_START,
+    REFIT,
+    EncoderSettings,
+    KeepStart,
+    bind,
+    read_settings,
+    shipped,
+)
 
 
 @PAIR_LOSSES.add_settings
@@ -25,7 +34,7 @@ class CosentSettings(EncoderSettings):
     batches: Literal["random", "label-aware", "no-duplicates"] = Field(
         "random", description="label-aware: no batch of one label; no-duplicates: no text twice in a batch"
     )
-    refit: bool = Field(True, description="where few pairs were held out, train again on all of them at the end")
+    refit: bool = Field(True, description=REFIT)
     keep_start: KeepStart = Field("unless-higher", description=KEEP_START)
 
     @model_validator(mode="after")

@@ -29,6 +29,9 @@ DEV = ("dev.tsv", "dev.jsonl")
 TEST = ("test.tsv", "test.jsonl")
 """Pairs held out of the training data; JSON lines where a text has a tab or a line break, which TSV cannot hold."""
 
+HELD_OUT_ANCHORS = "held-out.jsonl"
+"""Anchors held out of the training data, with their positives and negatives."""
+
 
 def write_pairs(output: Path, dev: PairData, files: tuple[str, str] = DEV) -> Path:
     """Keep the pairs that were held out of the training data, so that ``samesense.read`` gives them again."""

@@ -11,9 +11,11 @@ from samesense.data.examples import Examples, drawn_from
 from samesense.data.held_out import HeldOutSections
 from samesense.data.pairs.keys import Groups
 from samesense.data.rows.labels import one_label
+from samesense.data.tuples.data import HeldOutAnchors
 from samesense.errors import ConfigError, DataError
 from samesense.evaluation.sts import StsTask
 from samesense.inference.calibration.fit import FOLDS, fold_numbers
+from samesense.recipes.held_out.anchor_set import AnchorSet
 from samesense.recipes.held_out.cross_validation import CrossValidation
 from samesense.recipes.held_out.section_set import SectionSet
 from samesense.recipes.settings import EncoderSettings
@@ -68,27 +70,39 @@ class ComparedSet:
         return [*self.data.sentences1, *self.data.sentences2]
 
 
+VerdictSet = ComparedSet | SectionSet | AnchorSet
+"""What start and end are compared on."""
+
+
 @dataclass(frozen=True)
 class Sets:
     """The pairs that select, and the sets to compare on."""
 
     selecting: PairData | None
-    compared: tuple[ComparedSet | SectionSet, ...]  # the set of the verdict first, if there is one; then guards
+    compared: tuple[VerdictSet, ...]  # the set of the verdict first, if there is one; then guards
     reason: str = ""  # why there is no verdict
 
     @property
-    def verdict(self) -> ComparedSet | SectionSet | None:
+    def verdict(self) -> VerdictSet | None:
         """The set of the verdict."""
         return next((compared_set for compared_set in self.compared if compared_set.role != "guard"), None)
 
-    def on_sections_of(self, train: Examples) -> Sets:
-        """Return the sets with the documents held out of the training data, if there is no other set for a verdict."""
-        held_out: HeldOutSections | None = getattr(train, "held_out", None)
+    def on_held_out_of(self, train: Examples) -> Sets:
+        """Return the sets with what is held out of documents or anchors, if there is no other set for a verdict."""
+        held_out: HeldOutSections | HeldOutAnchors | None = getattr(train, "held_out", None)
         if held_out is None or self.verdict is not None:
             return self
-        if not held_out.triplets:
+        if held_out.reason:
             return replace(self, reason=held_out.reason)
-        return replace(self, compared=(SectionSet(held_out), *self.compared), reason="")
+        return replace(self, compared=(_set_of(held_out), *self.compared), reason="")
+
+
+def _set_of(held_out: HeldOutSections | HeldOutAnchors) -> SectionSet | AnchorSet:
+    if isinstance(held_out, HeldOutSections):
+        return SectionSet(held_out)
+    if held_out.data is None:
+        raise ValueError("anchors that are held out have data or a reason")
+    return AnchorSet(held_out.data, held_out.candidates, held_out.description)
 
 
 def most_selecting(settings: TrainerSettings, examples: int) -> int:
@@ -113,7 +127,7 @@ def sets_of_run(
     # merging and the learning curve choose on dev too, so the verdict needs pairs that chose nothing
     cross_fit = not (settings.merge or settings.learning_curve)
     most = most_selecting(settings, len(train))
-    return sets_of(dev, test, guards, split_dev=split_dev, most=most, cross_fit=cross_fit).on_sections_of(train)
+    return sets_of(dev, test, guards, split_dev=split_dev, most=most, cross_fit=cross_fit).on_held_out_of(train)
 
 
 def sets_of(

@@ -12,8 +12,7 @@ from samesense.data.others import trained_on
 from samesense.encoder.cosine import unit
 from samesense.errors import DataError, ModelError
 from samesense.inference.models.model import Model
-from samesense.recipes.held_out.section_set import SectionSet
-from samesense.recipes.held_out.sets import ComparedSet, Sets
+from samesense.recipes.held_out.sets import ComparedSet, Sets, VerdictSet
 from samesense.reports.run_verdict import OUT_OF_FOLD, Finding, Verdict, compare
 from samesense.results import measure_of
 from samesense.types import Floats, Result, Scores, TaskResult
@@ -55,7 +54,7 @@ class UnbiasedScores:
 
 def measure(
     model: Model,
-    sets: Sequence[ComparedSet | SectionSet],
+    sets: Sequence[VerdictSet],
     texts: Sequence[str] = (),
     unbiased: Mapping[str, UnbiasedScores] | None = None,
 ) -> Measured:
@@ -93,7 +92,7 @@ def random_cosines(model: Model, texts: Sequence[str]) -> Floats | None:
     return cosines[:: max(1, -(-len(cosines) // SHOWN_PAIRS))]
 
 
-def rows_of(measured: Measured, sets: Sequence[ComparedSet | SectionSet]) -> list[Result]:
+def rows_of(measured: Measured, sets: Sequence[VerdictSet]) -> list[Result]:
     """Return the results of a model set by set; those of guards have the task ``guard``."""
     return [
         replace(row, task="guard") if compared_set.role == "guard" else row
@@ -103,7 +102,7 @@ def rows_of(measured: Measured, sets: Sequence[ComparedSet | SectionSet]) -> lis
     ]
 
 
-def _without_start(compared_set: ComparedSet | SectionSet, end: Measured) -> str:
+def _without_start(compared_set: VerdictSet, end: Measured) -> str:
     """Return why a set is not compared, and the result of the trained model on it, if there is one."""
     if compared_set.name not in end.by_set:
         return f"{NO_START}; on {compared_set.name} the trained model has no figure: {end.failures[compared_set.name]}"
@@ -123,8 +122,8 @@ def compared(start: Measured | None, end: Measured, sets: Sets, train: Examples)
 
     The verdict counts how many of its pairs were trained on.
     """
-    findings: dict[ComparedSet | SectionSet, Finding] = {}
-    problems: dict[ComparedSet | SectionSet, str] = {}
+    findings: dict[VerdictSet, Finding] = {}
+    problems: dict[VerdictSet, str] = {}
     for compared_set in sets.compared:
         if start is None:
             problems[compared_set] = _without_start(compared_set, end)

@@ -18,8 +18,7 @@ from samesense.encoder.assembly.merge import copy_weights, interpolate
 from samesense.errors import ConfigError, DataError, ModelError
 from samesense.execution.progress import progress_bar
 from samesense.inference.models.load import load
-from samesense.recipes.held_out.section_set import SectionSet
-from samesense.recipes.held_out.sets import ComparedSet, Sets
+from samesense.recipes.held_out.sets import Sets, VerdictSet
 from samesense.reports.run_verdict import Merged, compare
 from samesense.types import TaskResult
 
@@ -42,7 +41,7 @@ def merge(
     model: Any,
     start: Mapping[str, Tensor],
     dev_score: Callable[[Any], float],
-    first: ComparedSet | SectionSet | None,
+    first: VerdictSet | None,
 ) -> Merged:
     """Set a trained model to the interpolation between ``start`` and its own weights that is best on dev.
 
@@ -83,5 +82,5 @@ def _score(dev_score: Callable[[Any], float], model: Any) -> float:
         return -1.0
 
 
-def _evaluated(compared_set: ComparedSet | SectionSet, model: Any, name: str) -> TaskResult:
+def _evaluated(compared_set: VerdictSet, model: Any, name: str) -> TaskResult:
     return compared_set.task.evaluate(load(model, name=name, precision="float32"))

@@ -8,9 +8,11 @@ from typing import ClassVar, Self
 from pydantic import Field, model_validator
 
 from samesense.data.benchmarks.sentences import read_sentences
-from samesense.data.kinds import kind_of
+from samesense.data.kinds import DetectedKind, detect_kind
+from samesense.data.pairs.data import PairData, concat
+from samesense.data.pairs.read import read_pairs
 from samesense.data.rows.sources import Source, name_of, short_name
-from samesense.data.tuples.convert import tuples_of_classes
+from samesense.data.tuples.convert import tuples_of_classes, tuples_of_pairs
 from samesense.data.tuples.data import TupleData
 from samesense.data.tuples.read import read_tuples
 from samesense.errors import ConfigError, DataError
@@ -20,7 +22,7 @@ from samesense.losses.registry import TUPLE_LOSSES
 from samesense.losses.spec import LossSpec
 from samesense.losses.tuples import PlacesSettings
 from samesense.places import JOINT
-from samesense.recipes.settings import KEEP_START, EncoderSettings, KeepStart
+from samesense.recipes.settings import KEEP_START, REFIT, EncoderSettings, KeepStart
 from samesense.types import PoolingName
 
 
@@ -41,6 +43,7 @@ class SupmpnSettings(PlacesSettings, GuideSettings, EncoderSettings):
     sentences_per_step: int | None = Field(
         None, ge=1, description="choose batch_size so that about this number of sentences are encoded in a step"
     )
+    refit: bool = Field(True, description=REFIT)
     keep_start: KeepStart = Field("unless-higher", description=KEEP_START)
     pooling: PoolingName | None = Field(None, description="pooling [the model's own; a bare transformer's first-last]")
     max_seq_length: int | None = Field(
@@ -146,9 +149,13 @@ class SupmpnSettings(PlacesSettings, GuideSettings, EncoderSettings):
 def read_for_supmpn(sources: Sequence[Source], settings: SupmpnSettings) -> TupleData:
     """Return the training data; see :func:`samesense.data.tuples.read.read_tuples`.
 
-    Sentences with classes become anchors; see :func:`samesense.data.tuples.convert.tuples_of_classes`.
+    Sentences with classes become anchors; see :func:`samesense.data.tuples.convert.tuples_of_classes`. Triplets are
+    read as labelled pairs are, whose names of columns they have.
     """
-    if all(_holds_classes(source, settings.columns) for source in sources):
+    detected = [_detected(source, settings.columns) for source in sources]
+    if all(kind is not None and kind.triplets for kind in detected):
+        return tuples_of_pairs(_read_triplets(sources, detected, settings))
+    if all(kind is not None and kind.kind == "classes" for kind in detected):
         read = [
             read_sentences(source, columns=settings.columns, drop_bad_rows=settings.drop_bad_rows) for source in sources
         ]
@@ -167,8 +174,23 @@ def read_for_supmpn(sources: Sequence[Source], settings: SupmpnSettings) -> Tupl
     )
 
 
-def _holds_classes(source: Source, columns: str | None) -> bool:
+def _detected(source: Source, columns: str | None) -> DetectedKind | None:
+    """Return the kind of a source; ``None`` where the reader of anchors says what is wrong."""
     try:
-        return kind_of(source, columns) == "classes"
+        return detect_kind(source, columns)
     except DataError:
-        return False  # the reader says what is wrong
+        return None
+
+
+def _read_triplets(
+    sources: Sequence[Source], detected: Sequence[DetectedKind | None], settings: SupmpnSettings
+) -> PairData:
+    columns = [kind.columns if kind else settings.columns for kind in detected]
+    return concat(
+        [
+            source
+            if isinstance(source, PairData)
+            else read_pairs(source, columns=names, drop_bad_rows=settings.drop_bad_rows)
+            for source, names in zip(sources, columns, strict=True)
+        ]
+    )

@@ -1,0 +1,90 @@
+"""Holds anchors out of training; what a model should find for each of them are its positives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain
+
+import numpy as np
+
+from samesense.data.pairs.keys import Groups, components, group_equal, plain_keys
+from samesense.data.pairs.parts import choose_held_out
+from samesense.data.tuples.data import HeldOutAnchors, TupleData
+
+SHARE = 0.1
+"""Share of the anchors that is held out if there are many."""
+
+MOST_SHARE = 0.2
+"""Largest share that is held out if there are few."""
+
+ENOUGH = 100
+"""Anchors to hold out if :data:`SHARE` gives fewer; the share then grows up to :data:`MOST_SHARE`."""
+
+FEWEST = 20
+"""Fewest held-out anchors of a verdict, as of pairs."""
+
+MOST = 500
+"""Most anchors that are held out."""
+
+MOST_CANDIDATES = 2_000
+"""Most texts among which a positive is to be found, as each is encoded by both models."""
+
+MARGIN = 1.25
+"""Anchors that share texts stay together, so that a few more may be held out: at most by this factor."""
+
+
+def hold_out_anchors(data: TupleData, seed: int) -> TupleData:
+    """Return the anchors to train on, with those that are held out as ``held_out``.
+
+    Neither a held-out anchor nor a positive of it is a training anchor or positive. Where too many anchors share
+    their positives, such as questions with the same answer, the anchor alone is not.
+    """
+    rows = [row for row, positives in enumerate(data.positives) if positives]
+    target = min(MOST, max(round(SHARE * len(rows)), min(ENOUGH, int(MOST_SHARE * len(rows)))))
+    if target < FEWEST:
+        reason = (
+            f"a verdict takes {FEWEST} anchors held out, a fifth at most, and there are {len(rows)} with a positive. "
+            "Give `test` FILE with labelled pairs: `samesense label` makes them"
+        )
+        return replace(data, held_out=HeldOutAnchors(reason=reason))
+    for apart in (True, False):
+        chosen = _chosen(data, rows, target, seed, positives_too=apart)
+        if len(chosen) >= min(FEWEST, target):
+            break
+    kept = np.setdiff1d(np.arange(len(data)), chosen)
+    train = data.take(kept.tolist())
+    return replace(train, held_out=_held_out(data.take(chosen), train, seed, apart=apart))
+
+
+def _chosen(data: TupleData, rows: Sequence[int], target: int, seed: int, *, positives_too: bool) -> list[int]:
+    """Return the rows to hold out, in their order: whole groups that share an anchor, or a positive too."""
+    pairs = [(row, text) for row in rows for text in data.positives[row]]
+    anchors = [data.anchors[row] for row, _ in pairs]
+    positives = [text for _, text in pairs]
+    groups: Groups
+    if positives_too:
+        groups = components(plain_keys(anchors), plain_keys(positives))
+    else:
+        groups = group_equal(plain_keys(anchors))
+    # An anchor counts by its positives, as a group has whole anchors.
+    pair_target = round(target * len(pairs) / len(rows))
+    flags = choose_held_out(
+        anchors, positives, [0.0] * len(pairs), groups, pair_target, int(MARGIN * pair_target), seed
+    )
+    return sorted({row for (row, _), is_held_out in zip(pairs, flags, strict=True) if is_held_out})
+
+
+def _held_out(held_out: TupleData, train: TupleData, seed: int, *, apart: bool) -> HeldOutAnchors:
+    """Return held-out anchors with the texts to rank: their partners, and positives of the other anchors."""
+    partners = dict.fromkeys(chain.from_iterable([*held_out.positives, *held_out.negatives]))
+    others = [text for text in dict.fromkeys(chain.from_iterable(train.positives)) if text not in partners]
+    room = max(0, MOST_CANDIDATES - len(partners))
+    if len(others) > room:
+        drawn = np.random.default_rng(seed).choice(len(others), room, replace=False)
+        others = [others[index] for index in np.sort(drawn)]
+    candidates = (*partners, *others)
+    description = f"held out, each to find its positives among {len(candidates):,} texts"
+    if not apart:
+        description += "; these positives are trained on too, as anchors share them"
+    return HeldOutAnchors(data=held_out, candidates=candidates, description=description)

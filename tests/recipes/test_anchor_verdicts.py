@@ -1,0 +1,64 @@
+"""Anchors with positives end in a verdict: some are held out, and the positives of these are to be found."""
+
+import json
+
+import numpy as np
+import pytest
+
+import samesense
+from samesense.recipes.held_out.pairs import HELD_OUT_ANCHORS
+from samesense.recipes.train import plan
+from tests.recipes.test_verdicts import WORDS
+
+QUICK = {"max_steps": 4, "batch_size": 16, "precision": "float32", "learning_rate": 1e-4, "report": False}
+
+
+def some_rows(count):
+    drawn = np.random.default_rng(0)
+    texts = [" ".join(drawn.permutation(WORDS)[:6]) for _ in range(2 * count)]
+    return [
+        {"question": f"{number} {texts[2 * number]}", "answer": f"{number + count} {texts[2 * number + 1]}"}
+        for number in range(count)
+    ]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return samesense.train(some_rows(120), output=tmp_path_factory.mktemp("runs") / "run", model="default", **QUICK)
+
+
+def test_a_run_has_a_verdict_on_anchors_held_out(run):
+    task = run.verdict.task
+    assert (task.role, task.metric, task.n) == ("held-out anchors", "mrr", 24)
+    assert "24 examples held out, each to find its positives among 120 texts" in task.examples()
+    rows = [json.loads(line) for line in (run.folder / HELD_OUT_ANCHORS).read_text(encoding="utf-8").splitlines()]
+    assert len(rows) == 24
+    assert set(rows[0]) == {"anchor", "positives", "negatives"}
+
+
+def test_the_model_is_then_trained_on_all_unless_the_start_is_kept(run, tmp_path):
+    assert bool(run.verdict.kept) != bool(run.verdict.refit)
+    trained = samesense.train(some_rows(120), output=tmp_path / "run", model="default", keep_start="never", **QUICK)
+    assert trained.verdict.refit == "model/ was then trained on all 120 anchors, by the same settings"
+    once = samesense.train(
+        some_rows(120), output=tmp_path / "once", model="default", keep_start="never", refit=False, **QUICK
+    )
+    assert once.verdict.task.end == pytest.approx(trained.verdict.task.end, abs=1e-6)
+    vectors = [samesense.load(run.folder, precision="float32").encode(["0 red blue"]) for run in (trained, once)]
+    assert not np.allclose(*vectors, atol=1e-5)
+
+
+@pytest.mark.parametrize("way", ["dev", "none", "classes", "few"])
+def test_no_anchors_are_held_out_where_others_decide_or_they_are_too_few(way):
+    options = {"dev": "none"} if way == "none" else {}
+    rows = some_rows(50 if way == "few" else 120)
+    if way == "classes":
+        rows = [{"text": row["question"], "label": f"class {number % 3}"} for number, row in enumerate(rows)]
+    if way == "dev":
+        options["dev"] = samesense.read([("a b", "a c", 1), ("d e", "f g", 0), ("h i", "h k", 1)])
+    planned = plan(rows, settings={"model": "default"}, **options)
+    held_out = planned.train.held_out
+    assert held_out is None or held_out.data is None
+    assert not planned.refit
+    text = "\n".join(planned.lines())
+    assert ("no verdict: a verdict takes 20 anchors held out" in text) == (way == "few")
