@@ -1,6 +1,7 @@
 """What Ctrl-C, and the SIGTERM of a scheduler, leave and say."""
 
 import signal
+import time
 
 import pytest
 
@@ -35,6 +36,35 @@ def test_sigterm_is_ctrl_c_the_first_time_and_its_usual_self_after(run, monkeypa
         assert signal.getsignal(signal.SIGTERM) is before[1]
     finally:
         signal.signal(signal.SIGINT, before[0])
+
+
+@pytest.mark.posix
+@pytest.mark.parametrize("command", ["train", "similarity"])
+def test_a_ctrl_c_that_python_swallowed_in_a_finalizer_is_sent_again(run, monkeypatch, command):
+    class Finalized:
+        def __del__(self):
+            signal.raise_signal(signal.SIGINT)
+
+    def work(*_, **__):
+        Finalized()
+        time.sleep(20)  # the command would end as if nothing had been pressed
+
+    monkeypatch.setattr(entry, "app", work)
+    code, _, err = run(command)
+    assert code == 130
+    assert "Traceback" not in err
+
+
+def test_another_error_of_a_finalizer_is_reported_as_ever(run, monkeypatch):
+    class Finalized:
+        def __del__(self):
+            raise ValueError("of a finalizer")
+
+    reported = []
+    monkeypatch.setattr("sys.unraisablehook", reported.append)
+    monkeypatch.setattr(entry, "app", lambda *_, **__: Finalized() and None)
+    assert run("similarity")[0] == 0
+    assert [report.exc_type for report in reported] == [ValueError]
 
 
 def test_training_says_how_to_go_on(run, tiny_trunk, toy_pairs, tmp_path, monkeypatch):

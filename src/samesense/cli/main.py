@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 import re
 import signal
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -90,6 +92,10 @@ START_OVER = "Nothing half-written is left: give the same command again."
 """How to continue after Ctrl-C, where a command does not say it better."""
 
 
+RESENT_AFTER = 0.05
+"""Seconds after which a Ctrl-C that Python swallowed is sent again."""
+
+
 def make_app(*, overview: bool = False) -> App:
     """Return the program; for an overview of its commands, with their summaries.
 
@@ -172,7 +178,12 @@ def _run(arguments: list[str]) -> None:
     # -- ends options, and none precede the command
     if arguments[:1] == ["--"]:
         arguments = arguments[1:]
-    with needs_torch(), _show_running(arguments), counted(arguments[0] if arguments else ""):
+    with (
+        _lost_interrupts_sent_again(),
+        needs_torch(),
+        _show_running(arguments),
+        counted(arguments[0] if arguments else ""),
+    ):
         try:
             if not _print_method_help(arguments):
                 # Summaries are read from the sources, which only the list of commands needs.
@@ -212,6 +223,41 @@ def _show_running(arguments: list[str]) -> Iterator[None]:
             yield
         finally:
             sys.meta_path.remove(finder)
+
+
+@contextmanager
+def _lost_interrupts_sent_again() -> Iterator[None]:
+    """Send Ctrl-C again where it came within a finalizer, such as that of a dataset: Python only prints such errors.
+
+    The first Ctrl-C of a training, which its callback notes before it raises, is not lost.
+    """
+    before = sys.unraisablehook
+    timers: list[threading.Timer] = []
+
+    def report(unraisable: sys.UnraisableHookArgs) -> None:
+        if not issubclass(unraisable.exc_type, KeyboardInterrupt):
+            before(unraisable)
+        elif unraisable.exc_type is KeyboardInterrupt:
+            # Later, as this function is called within the finalizer too.
+            timers.append(threading.Timer(RESENT_AFTER, _interrupt_main_thread))
+            timers[-1].daemon = True
+            timers[-1].start()
+
+    sys.unraisablehook = report
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
+        for timer in timers:
+            timer.cancel()
+
+
+def _interrupt_main_thread() -> None:
+    if hasattr(signal, "pthread_kill"):
+        # It wakes the thread, too, where it sleeps.
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+    else:
+        _thread.interrupt_main()
 
 
 @contextmanager
