@@ -41,6 +41,7 @@ FLAGLESS = {
     "final": "Final tasks",
     "fresh": "Fresh tasks",
     "development": "Development tasks",
+    "triplets": "Triplets",
     "curves": "By the number of labels",
     "race": "What a race adds",
 }

@@ -1,7 +1,8 @@
 """How good ``samesense train DATA --output RUN`` is without a flag, beside the recipes that people copy.
 
 Twenty tasks of all kinds of supervision (``supervision.py``): ten on which defaults are chosen, and ten that are run
-once. Rivals are the documented recipes of sentence-transformers and SetFit and the bare defaults of its trainer
+once. Part ``fresh`` has eight that were named later, with other sets or starts; part ``triplets`` three of a kind that
+was missing. Rivals are the documented recipes of sentence-transformers and SetFit and the bare defaults of its trainer
 (``rivals.py``), a linear model on the start's frozen vectors, the untouched start, and untouched bge-small. All have
 the same rows and the same start model. Only ``--model`` and ``--seed`` are added to our command. Part ``curves`` has
 three sets with 50 to 1,000 labels, and part ``race`` compares our command with ten minutes of ``samesense race``.
@@ -11,7 +12,7 @@ three sets with 50 to 1,000 labels, and part ``race`` compares our command with 
     python benchmarks/without_a_flag.py record --data DATA --models MODELS --folder FOLDER --part development
 
 To choose a default, ``--variant "NAME=FLAGS"`` runs our command with flags as one more system, on development tasks.
-``record`` puts the table into ``results/``.
+``record`` puts the table into ``results/``, where lines of other tasks stay.
 ``run`` makes what is missing, and can be stopped at any time; ``--limit MINUTES`` ends it after the run at hand.
 Seconds are those of the processor, of the whole command, on all cores together.
 """
@@ -495,9 +496,15 @@ def main() -> None:
     if variants:
         print(f"\n{variants_table(place, tasks)}")
     if args.action == "record":
-        others = [line for line in read_record() if line.part != args.part]
-        written = sorted([*others, *lines], key=lambda line: line.part)
+        measured = {(line.part, line.task) for line in lines}
+        others = [line for line in read_record() if (line.part, line.task) not in measured]
+        written = sorted([*others, *lines], key=place_of)
         RECORD.write_text("".join(f"{json.dumps(asdict(line))}\n" for line in written), encoding="utf-8")
+
+
+def place_of(line: Line) -> tuple[str, int]:
+    """Return what lines of the record are sorted by: the part, and the place of the task in it."""
+    return line.part, [task.name for task in PARTS[line.part]].index(line.task)
 
 
 def read_record() -> list[Line]:

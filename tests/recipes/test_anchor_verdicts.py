@@ -1,13 +1,16 @@
 """Anchors with positives end in a verdict: some are held out, and the positives of these are to be found."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import samesense
 from samesense.recipes.held_out.pairs import HELD_OUT_ANCHORS
+from samesense.recipes.outcome.conclude import reason_to_keep
 from samesense.recipes.train import plan
+from samesense.reports.run_verdict import Finding, Verdict
 from tests.recipes.test_verdicts import WORDS
 
 QUICK = {"max_steps": 4, "batch_size": 16, "precision": "float32", "learning_rate": 1e-4, "report": False}
@@ -46,6 +49,19 @@ def test_the_model_is_then_trained_on_all_unless_the_start_is_kept(run, tmp_path
     assert once.verdict.task.end == pytest.approx(trained.verdict.task.end, abs=1e-6)
     vectors = [samesense.load(run.folder, precision="float32").encode(["0 red blue"]) for run in (trained, once)]
     assert not np.allclose(*vectors, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("role", "high", "is_kept"),
+    [("held-out anchors", 0.01, False), ("held-out anchors", -0.01, True), ("out of fold", 0.01, True)],
+)
+def test_few_anchors_keep_the_start_only_where_harm_is_shown(role, high, is_kept):
+    finding = Finding(
+        role=role, dataset="made", n=20, metric="mrr", start=0.90, end=0.88, low=-0.05, high=high, p_value=0.2
+    )
+    job = SimpleNamespace(settings=SimpleNamespace(keep_start="unless-higher", model="default"))
+    reason = reason_to_keep(job, Verdict(task=finding), untuned=False)
+    assert bool(reason) == is_kept
 
 
 @pytest.mark.parametrize("way", ["dev", "none", "classes", "few"])

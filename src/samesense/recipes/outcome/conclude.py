@@ -126,8 +126,9 @@ def reason_to_keep(
     """Return why the start is kept in place of the trained model; empty where it is not.
 
     ``keep_start`` unless-higher compares figures on the pairs of the verdict; where these are test, which chooses
-    nothing, those on dev. With unless-better, an ``untuned`` start, never tuned for sentences, is kept only if
-    training did harm: training was shown to improve such models on meaning, which sections of documents do not measure.
+    nothing, those on dev. On held-out anchors, which are few, the start is kept only if training did harm. With unless-
+    better, an ``untuned`` start, never tuned for sentences, is kept only if training did harm: training was shown to
+    improve such models on meaning, which sections of documents do not measure.
     """
     if weight_share == 0:
         return f"model/ is the start, {job.settings.model}, as the folds found no part of the training better"
@@ -157,6 +158,8 @@ def keeps_start_in_any_case(job: Job[Any, Any], sets: Sets, start: Measured | No
 def _reason_if_not_higher(job: Job[Any, Any], verdict: Verdict, trained: TrainOutput | None) -> str:
     """Return why the start is kept where the trained model's figure is no higher; empty where it is higher."""
     task = verdict.task
+    if task is not None and task.role == "held-out anchors" and task.word != "worse":
+        return ""
     if task is not None and task.role != "test":
         start, end, dataset = task.start, task.end, task.dataset
     elif trained is not None and trained.start_dev_spearman is not None and trained.best_dev_spearman is not None:
