@@ -32,6 +32,8 @@ DAMAGED = (
 )
 """What reading a damaged file raises: numpy parses the head of an array as Python."""
 
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
 _FIXES = {
     errno.ENOSPC: "Free some space, or name a place on another disk.",
     errno.EDQUOT: "Free some space, or name a place on another disk.",
@@ -98,9 +100,27 @@ def system_reason(error: Exception) -> str | None:
     return f"{error}{reason}. {_FIXES.get(number or 0, 'Name another place.')}"
 
 
+def broken_link(path: str | Path) -> str:
+    """Return what to say of a link that leads to nothing; ``""`` for all else."""
+    if not os.path.islink(path) or os.path.exists(path):  # noqa: PTH110, PTH114 - false for a name that no file can have
+        return ""
+    return f"{path}: this is a link to {Path(path).readlink()}, which does not exist. Correct the link, or remove it."
+
+
 def shortened(error: BaseException, most: int = 200) -> str:
     """Return what an error says on one line, shortened to ``most`` characters."""
     return " ".join(str(error).split())[:most]
+
+
+def visible(text: str) -> str:
+    r"""Return a text with its control characters written as escapes, which a terminal shows and does not obey.
+
+    Tabs and line feeds stay. The escapes are those of JSON, which stays JSON.
+
+    >>> print(visible("\x1b[31mred"))
+    \u001b[31mred
+    """
+    return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def excerpt(value: object, most: int = 200) -> str:

@@ -6,6 +6,8 @@ write the same file at the same time do not disturb each other: the last one win
 
 from __future__ import annotations
 
+import codecs
+import io
 import json
 import os
 import re
@@ -23,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from samesense.errors import DataError, OutputError
-from samesense.failures import writing
+from samesense.failures import visible, writing
 
 DEEPEST = 100
 """Levels of lists and objects in each other that a file of JSON may have."""
@@ -383,11 +385,33 @@ def is_empty(folder: Path) -> bool:
     return all(path.name == LOCK or is_temporary(path.name) for path in folder.iterdir())
 
 
+class _Terminal(io.RawIOBase):
+    """Standard output as a stream of UTF-8 whose control characters are written as escapes."""
+
+    def __init__(self) -> None:
+        # A write may end within a character.
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, content: Any) -> int:
+        raw = bytes(content)
+        sys.stdout.buffer.write(visible(self._decoder.decode(raw)).encode())
+        return len(raw)
+
+
 @contextmanager
 def open_output(output: str) -> Iterator[IO[bytes]]:
-    """Open a file that is written completely or not at all; ``"-"`` is standard output."""
+    """Open a file that is written completely or not at all; ``"-"`` is standard output.
+
+    A terminal is shown control characters as escapes.
+    """
     if output == "-":
-        yield sys.stdout.buffer
+        stdout: Any = sys.stdout.buffer
+        if sys.stdout.isatty():
+            stdout = _Terminal()
+        yield stdout
         sys.stdout.buffer.flush()
         return
     with replacing(output) as path, path.open("wb") as stream:

@@ -1,5 +1,6 @@
 """Standard streams that are closed, full or without a reader: the work is done, and the exit code is right."""
 
+import json
 import os
 import shlex
 import subprocess
@@ -55,6 +56,32 @@ def test_a_full_disk_is_said_and_a_reader_that_left_is_none(shell):
     assert (out, err) == ("0\n", "")
     code, out, err = shell("samesense doctor t.txt 2>&1 >kept | true; echo ${PIPESTATUS[0]}")
     assert (out, err) == ("0\n", "")
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["mine t.txt --model words:w.vec --top 1", "dedup t.txt --model words:w.vec", "explain words:w.vec TEXT TEXT"],
+)
+def test_a_terminal_is_not_sent_the_control_characters_of_texts(tmp_path, capsys, monkeypatch, command):
+    text = "man \x1b[31m\x9b1m\x7f eats"
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.txt").write_text(f"{text}\n{text}\n", encoding="utf-8")
+    (tmp_path / "w.vec").write_text("man 3 1\neats 1 -3\n")
+    words = [text if word == "TEXT" else word for word in command.split()]
+    _, plain, _ = run_command(capsys, *words)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    _, shown, err = run_command(capsys, *words)
+    assert "\\u001b" in shown and not set("\x1b\x9b\x7f") & {*shown, *err}
+    if words[0] == "mine":
+        assert plain.split("\t")[1] == text, "a program gets the text as it is"
+        assert shown.split("\t")[1] == "man \\u001b[31m\\u009b1m\\u007f eats"
+        _, lines, _ = run_command(capsys, *words, "--json")
+        assert json.loads(lines)["text1"] == text
+
+
+def test_messages_show_control_characters(capsys):
+    code, _, err = run_command(capsys, "similarity", "words:no\x1b[31m.vec", "a", "b")
+    assert code == 2 and "no\\u001b[31m.vec" in err and "\x1b[31m" not in err
 
 
 @pytest.fixture

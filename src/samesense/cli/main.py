@@ -26,7 +26,7 @@ from samesense.errors import ConfigError, SamesenseError
 from samesense.execution.progress import show_open_progress, stage
 from samesense.execution.threads import TOKENIZERS, keep_freed_memory, let_threads_sleep
 from samesense.execution.unread import counted
-from samesense.failures import system_reason
+from samesense.failures import system_reason, visible
 from samesense.inference.models.optional_deps import needs_torch
 from samesense.urls import take_pipes
 
@@ -304,7 +304,7 @@ def _print_method_help(arguments: list[str]) -> bool:
 
 
 def _fail(message: str) -> None:
-    sys.stderr.write(painted(f"samesense: error: {message}\n", sys.stderr))
+    sys.stderr.write(painted(f"samesense: error: {visible(message)}\n", sys.stderr))
     try:
         flush_output()
     except (OSError, ValueError):

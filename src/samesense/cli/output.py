@@ -19,6 +19,7 @@ from samesense.errors import ConfigError
 from samesense.execution.progress import note_message
 from samesense.execution.ranks import is_main
 from samesense.execution.unread import current
+from samesense.failures import visible
 from samesense.urls import Name
 
 DropTexts = Annotated[bool, Parameter(negative="", help="leave out rows without a text, and log which.")]
@@ -56,7 +57,7 @@ class _ToStandardError(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         mark = "warning: " if record.levelno == logging.WARNING else ""
-        line = painted(f"{mark}{as_flags(record.getMessage())}", sys.stderr)
+        line = painted(visible(f"{mark}{as_flags(record.getMessage())}"), sys.stderr)
         # tqdm moves an open bar below the line; it is loaded only where there is a bar.
         if "tqdm" in sys.modules and sys.stderr.isatty():  # a bar may be open
             sys.modules["tqdm"].tqdm.write(line, file=sys.stderr)
@@ -110,8 +111,15 @@ def named_values(flag: str, words: list[str] | None) -> list[tuple[str, str]]:
 
 
 def put(line: str) -> None:
-    """Write a line of data."""
+    """Write a line of data; to a terminal with its control characters as escapes, elsewhere as it is."""
+    if sys.stdout.isatty():
+        line = visible(line)
     sys.stdout.write(line + "\n")
+
+
+def put_painted(line: str) -> None:
+    """Write a line for people, with colours on a terminal that shows them."""
+    sys.stdout.write(painted(visible(line), sys.stdout) + "\n")
 
 
 def put_row(*cells: object) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from samesense.cli.colour import painted
-from samesense.cli.output import Flag, logger, put
+from samesense.cli.output import Flag, logger, put_painted
 
 if TYPE_CHECKING:
     from samesense.inference.calibration.calibration import Calibration
@@ -64,7 +62,7 @@ def quickstart(output: Path = Path("runs/quickstart"), /, *, model: str = "defau
     report = samesense.compare({"start": model, "trained": str(output)}, files["test"], speed=False)
     verdict = verdict_from(manifest.read(output)["verdict"])
     for line in ["", *summary(verdict, report, start, trained), *_next_steps(output)]:
-        put(painted(line, sys.stdout))
+        put_painted(line)
 
 
 def summary(verdict: Verdict, report: Report, start: Calibration, trained: Calibration) -> list[str]:

@@ -15,6 +15,7 @@ from threading import current_thread, main_thread
 from typing import Any
 
 from samesense.execution.ranks import is_main
+from samesense.failures import visible
 
 SWITCHES = ("SAMESENSE_DISABLE_PROGRESS_BARS", "TQDM_DISABLE", "HF_HUB_DISABLE_PROGRESS_BARS")
 """Environment variables that each switch progress off in Python; the command shows it nevertheless."""
@@ -75,7 +76,7 @@ def say(logger: logging.Logger, line: str) -> None:
     """Log a line of progress, and write it to standard error where it is not logged."""
     logger.info(line)
     if not is_logged() and sys.stderr is not None:
-        sys.stderr.write(f"samesense: {line}\n")
+        sys.stderr.write(f"samesense: {visible(line)}\n")
         sys.stderr.flush()
 
 

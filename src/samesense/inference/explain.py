@@ -14,6 +14,7 @@ import numpy.typing as npt
 from samesense.context.corpus.words import word_or_mark
 from samesense.errors import DataError, ModelError
 from samesense.execution.unread import counted, note
+from samesense.failures import visible
 from samesense.inference.models.model import Model
 from samesense.results import Shown
 from samesense.types import Floats, Marked, Pair, Scores
@@ -100,7 +101,7 @@ class Explanation(Shown):
             lines += ["", title, *(f"{word.share:+.4f}  {word.text}" for word in words)]
         if self.pairs:
             lines += ["", "pairs", *(f"{pair.share:+.4f}  {pair.first}  {pair.second}" for pair in self.pairs[:top])]
-        return "\n".join(lines)
+        return visible("\n".join(lines))
 
     def _sums(self) -> str:
         return " and ".join(f"{sum(word.share for word in words):.4f}" for words in (self.words1, self.words2))

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from samesense.context.corpus.words import words as words_of
 from samesense.context.origin.parts import OWN, STATE, WORDS, Parts
 from samesense.context.origin.reader import Reader
+from samesense.failures import visible
 from samesense.results import Shown
 from samesense.types import Embeddings, Floats, Indices, Pair
 
@@ -93,7 +94,7 @@ class WordExplanation(Shown):
             if shares:
                 lines += ["", f"{title:<26}  share   first  second"]
                 lines += [f"{row.word:>26}  {row.share:+.4f}  {row.first:5.2f}  {row.second:6.2f}" for row in shares]
-        return "\n".join(lines)
+        return visible("\n".join(lines))
 
     __str__ = table
 
