@@ -11,6 +11,11 @@ CASES = {
     "evaluate": 'samesense evaluate needs MODEL, as in "samesense evaluate default --data stsb.test.tsv',
     "index build": 'samesense index build needs FOLDER, as in "samesense index build my.index docs/".',
     "mine a.txt b": "samesense mine has no place for 'b'. Put a text of several words in quotes; options begin",
+    "distil a.txt -o x --teacher-weights 1 2": "--teacher-weights takes one value, and is repeated for more; "
+    'received 2 after one --teacher-weights. Write "--teacher-weights 1 --teacher-weights 2".',
+    "distil a.txt -o x --teacher a b d": "--teacher takes one value, and is repeated for more; received 3 after",
+    "train a.csv -o x --guard a.tsv b.tsv": "--guard takes one value, and is repeated for more; received 2 after one",
+    "train a.csv -o x b.csv": "samesense train has no place for 'b.csv'. Put all files together, before the options.",
     "train a.csv": '--output is missing. Add it, as in "samesense train a.csv --output NAME".',
     "train a.csv --output": "--output needs a value after it.",
     "evaluate m --data a.csv --label-range 0": "--label-range needs 2 values after it; received 1.",

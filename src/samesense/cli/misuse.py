@@ -69,15 +69,38 @@ def _too_many(error: UnusedCliTokensError, command: str) -> str:
     unused = list(error.unused_tokens or ())
     words = list(error.root_input_tokens or ())
     takes = inspect.signature(error.target).parameters if error.target else {}
+    if flag := _repeated_flag(error, words, unused):
+        values = words[words.index(unused[0]) - 1], *unused
+        return (
+            f"{flag} takes one value, and is repeated for more; received {len(values)} after one {flag}. "
+            f'Write "{" ".join(f"{flag} {shlex.quote(value)}" for value in values)}".'
+        )
     # Files without a flag, as most programs take them.
-    if "data" in takes and "--data" not in words and set(unused) <= set(words):
+    data_is_flag = "data" in takes and takes["data"].kind is inspect.Parameter.KEYWORD_ONLY
+    if data_is_flag and "--data" not in words and set(unused) <= set(words):
         for word in unused:
             words.remove(word)
         return f'Data files come after --data, as in "{_line([*words, "--data", *unused])}".'
+    if "data" in takes or "sentences" in takes:
+        return f"{command} has no place for {', '.join(map(repr, unused))}. Put all files together, before the options."
     return (
         f"{command} has no place for {', '.join(map(repr, unused))}. Put a text of several words in quotes; "
         "options begin with --."
     )
+
+
+def _repeated_flag(error: UnusedCliTokensError, words: list[str], unused: list[str]) -> str:
+    """Return the flag of several values behind whose first value the unused words stand; ``""`` if there is none."""
+    if error.app is None or not unused or unused[0] not in words:
+        return ""
+    start = words.index(unused[0])
+    flag = words[start - 2] if start > 1 else ""
+    if not flag.startswith("--") or words[start : start + len(unused)] != unused:
+        return ""
+    for argument in error.app.assemble_argument_collection():
+        if flag in argument.names and argument.token_count()[1]:
+            return flag
+    return ""
 
 
 def _missing(error: MissingArgumentError, command: str) -> str:
