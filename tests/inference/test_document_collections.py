@@ -16,6 +16,7 @@ from samesense.inference.collection.documents import (
     update_from_documents,
 )
 from samesense.inference.collection.embedder import open_embedder
+from samesense.inference.names import settled_name
 from tests.command import run_command
 from tests.data.made_documents import docx, paragraph, pdf
 from tests.inference.made_vectors import embedder, encode
@@ -280,3 +281,34 @@ def test_a_table_with_a_column_file_is_shown_as_any_other(tmp_path, tiny_trunk, 
     (tmp_path / "t.csv").write_text("text,file\na cat,x.png\na dog,y.png\n")
     run_command(capsys, "index", "build", "my.index", "t.csv", "--columns", "text", "--model", tiny_trunk)
     assert run_command(capsys, "index", "query", "my.index", "cat", "--words")[1].split("\t")[1:] == ["0", "a cat\n"]
+
+
+def test_a_collection_is_queried_from_any_folder(tmp_path, tiny_trunk, capsys, monkeypatch):
+    (tmp_path / "t.txt").write_text("the cat sleeps\n")
+    (tmp_path / "w.vec").write_text("cat 1 2\nsleeps 3 1\n")
+    (tmp_path / "model").symlink_to(tiny_trunk)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    for model, folder in (("model?cls", "tiny.index"), ("words:w.vec", "words.index")):
+        code, _, err = run_command(capsys, "index", "build", folder, "t.txt", "--model", model)
+        assert code == 0, err
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        code, out, err = run_command(capsys, "index", "query", f"../{folder}", "cat")
+        assert code == 0 and out.endswith("the cat sleeps\n"), err
+        monkeypatch.chdir(tmp_path)
+
+
+def test_names_that_are_no_file_stay(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "default").mkdir()
+    (tmp_path / "made").mkdir()
+    for name in (
+        "default",
+        "owner/name",
+        "owner/name?cls+whiten:64",
+        "chat:made",
+        "python:made:encode",
+        "words:absent",
+    ):
+        assert settled_name(name) == name
+    assert settled_name("origin:made+dim:8") == f"origin:{tmp_path.resolve()}/made+dim:8"

@@ -48,6 +48,22 @@ def split_kind(name: str) -> tuple[str, str]:
     return (kind, target) if colon and kind in KINDS else ("", name)
 
 
+def settled_name(name: str) -> str:
+    """Return a name that means the same from every folder: the path of a file or folder made absolute."""
+    base, maps = split_maps(name)
+    kind, target = split_kind(base)
+    path, mark, options = target.partition("?")
+    # "default" is the embedded model even where a folder has that name.
+    if kind in ("python", "python-score", "chat") or path == "default":
+        return name
+    with suppress(OSError, RuntimeError):  # no file has such a name
+        place = Path(path).expanduser()
+        if place.exists():
+            prefix = f"{kind}:" if kind else ""
+            return f"{prefix}{place.resolve()}{mark}{options}{maps}"
+    return name
+
+
 def place_of(name: str) -> str:
     """Return the file or folder that a name reads, of a run folder the model in it; a name of the hub as it is."""
     target = split_kind(split_maps(name)[0])[1].partition("?")[0]

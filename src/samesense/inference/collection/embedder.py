@@ -15,6 +15,7 @@ from samesense.encoder.windows import Reading, Windows, cut_into_windows
 from samesense.errors import ModelError
 from samesense.inference.models.load import load
 from samesense.inference.models.model import Model
+from samesense.inference.names import settled_name
 from samesense.inference.onnx.format import is_graph_backend
 from samesense.inference.plain.files import model_files_hash
 from samesense.inference.search.exact import unit_rows
@@ -85,7 +86,8 @@ def open_embedder(name: str, precision: str = "auto", *, identity: str | None = 
     """
     options: dict[str, Any] = {"backend" if is_graph_backend(precision) else "precision": precision}
     files = model_files_hash(name)  # before loading: if the files change meanwhile, the hash does not match them
-    embedder = embedder_of(load(name, **options), name)
+    # A collection keeps the name, and may be queried from another folder.
+    embedder = embedder_of(load(name, **options), settled_name(name))
     if embedder.precision == "float32":
         embedder = replace(embedder, files=files)
     if identity not in (None, embedder.identity):

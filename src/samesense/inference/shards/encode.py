@@ -40,7 +40,7 @@ from samesense.hashes import text_hash
 from samesense.inference.collection.embedder import Embedder, embedder_of
 from samesense.inference.columns import expand_patterns
 from samesense.inference.models.load import load
-from samesense.inference.names import split_kind, split_maps
+from samesense.inference.names import settled_name, split_kind
 from samesense.inference.output import Encoded, check_format, write_rows
 from samesense.inference.shards import input as inputs
 from samesense.inference.shards.input import Input
@@ -198,7 +198,8 @@ def encode_shards(
     """
     check_format(settings.format, settings.vectors, settings.keep)
     paths = inputs.check_files(expand_patterns(sources))
-    model = _whole(model)
+    # Workers may run in another folder.
+    model = settled_name(model)
     with sharded_job(output, "encode", f".{settings.format}") as job:
         # Before the model is opened, which may take a minute.
         job.check("settings", settings.identity())
@@ -259,16 +260,6 @@ def _quantizer(folder: Folder, embedder: Embedder, texts: Input, settings: Shard
         quantizer = Quantizer.fit(settings.vectors, rows)
     folder.write(VECTORS, quantizer.to_json())
     return quantizer
-
-
-def _whole(model: str) -> str:
-    """Return the absolute path of a folder, as workers may run in another folder; other names unchanged."""
-    base, maps = split_maps(model)
-    path = Path(base).expanduser()
-    # "default" is the embedded model even where a folder has that name.
-    if path.exists() and base != "default":
-        return f"{path.resolve()}{maps}"
-    return model
 
 
 def _input_part(source: Input) -> dict[str, Any]:
