@@ -56,6 +56,31 @@ def test_pairs_are_those_of_a_file(name, data, tmp_path):
     assert in_memory.name.endswith("in memory")
 
 
+@pytest.mark.parametrize(
+    "labels",
+    [
+        pandas.period_range("2020", periods=3, freq="M"),
+        pandas.date_range("2020", periods=3),
+        pandas.timedelta_range("1s", periods=3),
+        pandas.interval_range(0, 3),
+        numpy.array(["2020", "2021", "2022"], "datetime64[ns]"),
+    ],
+    ids=lambda labels: type(labels).__name__,
+)
+def test_times_are_no_labels(labels):
+    columns = {"sentence1": ["a b", "c d", "e f"], "sentence2": ["g h", "i j", "k l"], "score": labels}
+    for data in (pandas.DataFrame(columns), columns, [tuple(row) for row in zip(*columns.values(), strict=True)]):
+        with pytest.raises(DataError, match=r"score|labels"):
+            read_pairs(data)
+
+
+def test_periods_are_texts_and_missing_ones_stay_so():
+    periods = pandas.Series(pandas.PeriodIndex(["2020", None], freq="Y"))
+    frame = pandas.DataFrame({"text": ["a", "b"], "year": periods})
+    assert [row["year"] for _, row in load_rows(frame)] == ["2020", None]
+    assert str(frame["year"].dtype).startswith("period"), "the frame of the caller is as it was"
+
+
 def test_the_index_of_a_frame_is_no_column(tmp_path):
     frame = pa.Table.from_pylist(NAMED).to_pandas()
     expected = read_pairs(NAMED)

@@ -260,7 +260,10 @@ def to_number(value: object) -> float | None:
 
 
 def _item(value: Any) -> object:
-    """Return a NumPy or torch scalar as a Python number; ``None`` for an array of several."""
+    """Return a NumPy or torch scalar as a Python number; ``None`` for an array of several, or a time."""
+    # item() gives a time in nanoseconds as a number.
+    if getattr(getattr(value, "dtype", None), "kind", None) in ("m", "M"):
+        return None
     try:
         return value.item()
     except (TypeError, ValueError, RuntimeError):

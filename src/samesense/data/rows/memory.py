@@ -79,6 +79,9 @@ def cells_of_column(column: Any) -> list[Any] | None:
     # Data frames and tables are not columns.
     if any(hasattr(column, name) for name in ("columns", "column_names", "features")):
         return None
+    # NumPy would give its times as numbers.
+    if getattr(getattr(column, "dtype", None), "kind", "") in "mM" and hasattr(column, "flat"):
+        column = column.astype(str)
     listed = next((getattr(column, name) for name in ("tolist", "to_list", "to_pylist") if hasattr(column, name)), None)
     cells = None if listed is None else listed()
     if isinstance(cells, list):
@@ -125,7 +128,7 @@ def memory_rows(source: Any) -> Iterator[tuple[int, Mapping[str, object]]]:
     # Of an Arrow table the columns are the values; its names are checked below.
     if hasattr(source, "columns") and not hasattr(source, "column_names"):
         refuse_repeated(name_in_memory(source), list(map(str, source.columns)))
-    table = _as_table(source)
+    table = _as_table(_with_spans_as_texts(source))
     if table is not None:
         # The index of a pandas frame is not data.
         table = table.drop_columns([name for name in table.column_names if is_index(name)])
@@ -172,6 +175,24 @@ def _named(value: Any, names: list[str]) -> object:
     if 0 <= value < len(names):
         return names[value]
     return UNLABELLED
+
+
+_SPANS = ("period[", "interval[")
+"""Types of pandas for spans of time or numbers; Arrow would store a period as a number."""
+
+
+def _with_spans_as_texts(source: Any) -> Any:
+    """Return a pandas frame with its periods and intervals as texts; other sources unchanged."""
+    if not hasattr(source, "dtypes") or not hasattr(source, "assign") or not hasattr(source.dtypes, "items"):
+        return source
+    spans = [name for name, kind in source.dtypes.items() if str(kind).startswith(_SPANS)]
+    if not spans:
+        return source
+    copied = source.copy(deep=False)
+    for name in spans:
+        # astype would write a missing value as a text.
+        copied[name] = source[name].map(str, na_action="ignore").astype(object)
+    return copied
 
 
 def _as_table(source: Any) -> Any:
