@@ -186,7 +186,7 @@ def test_it_goes_on_where_the_driver_was_killed(stage, place, tmp_path):
 def test_shards_of_other_texts_are_refused_and_one_process_removes_them(place, tmp_path):
     killed_in("vectors", place, tmp_path / "many", {})
     world(tmp_path / "other", rows=2900)
-    with pytest.raises(OutputError, match="holds shards with another"):
+    with pytest.raises(OutputError, match=r"holds shards with (another|other)"):
         make(tmp_path / "other", tmp_path / "many")
     same(search(place, tmp_path / "many"), search(place, tmp_path / "one"))
     assert names(tmp_path / "many") == [".lock", "about.json", "links.npz", "vectors.bin"]

@@ -103,9 +103,10 @@ class ShardedJob:
             )
         changed = changes(self._manifest[section], content, ignored=_INFORMATIONAL)
         if changed:
+            other = "other settings" if section == "settings" else f"another {section}"
             raise OutputError(
-                f"{self.folder.name} holds shards with another {section}: {'; '.join(changed)}. Give the same to "
-                "resume, or choose another output folder."
+                f"{self.folder.name} holds shards with {other}: {'; '.join(changed)}. Give the same to resume, or "
+                "choose another output folder."
             )
 
     def begin(self, **sections: Mapping[str, Any]) -> None:
