@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from samesense.data.documents import read_documents
 from samesense.data.extraction import files as document_files
 from samesense.data.extraction.files import (
     DocumentFile,
@@ -13,6 +14,7 @@ from samesense.data.extraction.files import (
     holds_document_files,
     read_document_file,
 )
+from samesense.data.rows.sources import load_rows
 from samesense.data.rows.text import TableOptions, table_options
 from samesense.errors import DataError, MissingExtraError
 from tests.data.made_documents import docx, paragraph, pdf
@@ -236,3 +238,30 @@ def test_a_missing_reader_is_not_taken_for_damage(tmp_path, monkeypatch, name, p
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(MissingExtraError, match=rf"{package} is needed.*samesense\[documents\]"):
         read(tmp_path / name, b"x")
+
+
+@pytest.mark.posix
+def test_a_link_that_leads_nowhere_is_called_so(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "docs").mkdir()
+    for name in ("docs/a.txt", "docs/b.md", "c.tsv"):
+        (tmp_path / name).symlink_to("gone.txt")
+    message = "this is a link to gone.txt, which does not exist. Correct the link, or remove it."
+    for act in (
+        lambda: list(read_documents("docs/a.txt")),
+        lambda: find_documents(["docs/b.md"]),
+        lambda: read_document_file(find_documents(["docs"]).files[0]),
+        lambda: list(load_rows("c.tsv")),
+        lambda: list(load_rows("docs/a.txt")),
+    ):
+        with pytest.raises(DataError, match=message):
+            act()
+
+
+def test_files_without_a_text_are_left_out_by_name_whatever_their_format(tmp_path, caplog):
+    (tmp_path / "full.txt").write_text("It rains.\n\nThe road is wet.\n")
+    for name, content in (("a.txt", ""), ("b.txt", " \n\n"), ("c.md", ""), ("d.md", " \n")):
+        (tmp_path / name).write_text(content)
+    assert list(read_documents(tmp_path)) == [[["It rains."], ["The road is wet."]]]
+    left_out = [record.getMessage() for record in caplog.records if record.getMessage().startswith("left out")]
+    assert [name in line for name, line in zip(("a.txt", "b.txt", "c.md", "d.md"), left_out, strict=True)] == [True] * 4

@@ -286,6 +286,10 @@ def test_a_workbook_says_how_to_read_it_under_any_name(tmp_path, name):
     [
         ("a text\nmore\n".encode("utf-16-le"), 1, "it holds NUL characters. It is UTF-16LE: give"),
         ("a text\nmore\n".encode("utf-16-be"), 1, "it holds NUL characters. It is UTF-16BE: give"),
+        ("Ein Löwe\nund 你好，世界\n".encode("utf-16-le"), 1, "It is UTF-16LE: give"),
+        (bytes(range(128, 256)) * 4 + b"\0\xff\0\xfe" * 3, 1, "The file holds NUL bytes and looks binary"),
+        (b"\0\1\0\2\3\4\0\5\6\7\0" * 9, 1, "The file holds NUL bytes and looks binary"),
+        (b"\0\x11\0\x80\0\xff\0\xd9\xdc\x02" * 9, 1, "The file holds NUL bytes and looks binary"),
         ("蚂蚁花呗\n怎么还款\n多少钱\n".encode("utf-16-le"), 1, "iconv -f UTF-16LE -t UTF-8"),
         ("蚂蚁花呗怎么还款，什么时候能开通\n".encode("gb18030") * 2, 1, "iconv -f GB18030 -t UTF-8"),
         ("蚂蚁花呗怎么还款\n".encode("gb18030"), 1, UNKNOWN),

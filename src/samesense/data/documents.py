@@ -80,7 +80,7 @@ def read_documents(
     are used as they are. Paragraphs and lists without a sentence give no section.
 
     Yields:
-        Documents; one without any text is an empty list.
+        Documents; a row without any text is an empty list.
 
     Raises:
         DataError: if the source cannot be read, has no document, or a row is no document (the message names it).
@@ -164,7 +164,10 @@ def _read_sections(file: DocumentFile, language: Language) -> list[list[str]]:
     Table rows and code are not sentences and are left out.
     """
     if is_text_file(file.name):
-        return _split_text("".join(line for _, line in read_lines(file.path)), language)
+        sections = _split_text("".join(line for _, line in read_lines(file.path)), language)
+        if not sections:
+            raise DataError(f"{file.name}: the file holds no text.")
+        return sections
     blocks = [block for block in read_document_file(file).blocks if block.kind in ("heading", "text")]
     has_headings = any(block.kind == "heading" for block in blocks)
     sections: list[list[str]] = [[]]

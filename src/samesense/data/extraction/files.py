@@ -21,6 +21,7 @@ from samesense.data.extraction.plain import read_plain_text
 from samesense.data.rows.sources import leads_to
 from samesense.data.rows.text import is_text_file, split_suffix
 from samesense.errors import DataError, MissingExtraError
+from samesense.failures import broken_link
 from samesense.urls import is_url
 
 MARKED_ENDINGS = (".md", ".markdown", ".html", ".htm", ".xhtml", ".pdf", ".docx")
@@ -198,6 +199,8 @@ def read_document_file(file: DocumentFile) -> ExtractedText:
             raise DataError(f"{file.name}: the file is empty.")
         return _format(file.name).read(file.path, file.name)
     except (OSError, MemoryError) as error:
+        if message := broken_link(file.path):
+            raise DataError(message) from error
         raise DataError(f"{file.name}: the file cannot be read ({error}).") from error
 
 
@@ -212,6 +215,8 @@ def _add(documents: DocumentFiles, name: str, base: Path, *, by_pattern: bool) -
         # Sorted, because the order of a file system is arbitrary.
         for file in sorted(_walk(path, documents)):
             documents.files.append(DocumentFile(file, _displayable(f"{prefix}/{file.relative_to(path)}")))
+    elif message := broken_link(path):
+        raise DataError(message)
     elif not leads_to(path, Path.exists):
         raise DataError(f"{name}: there is no such file or folder. Check the spelling and the working directory.")
     elif is_document_name(name):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import codecs
 import io
 import re
+import unicodedata
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_BE, BOM_UTF32_LE
+from collections import Counter
 from collections.abc import Sequence
 from typing import IO
 
@@ -90,9 +92,28 @@ def wide_encoding(sample: bytes) -> str:
     # NULs at even and odd positions alike are binary data and not UTF-16.
     if max(even, odd) < 2 or min(even, odd) > max(even, odd) / 8:
         return ""
-    if odd > even:
-        return "utf_16_le"
-    return "utf_16_be"
+    encoding = "utf_16_le" if odd > even else "utf_16_be"
+    if _is_text(_decoded(sample, encoding)):
+        return encoding
+    return ""
+
+
+def _is_text(text: str) -> bool:
+    """Return whether characters are those of texts: most are letters, digits or spaces, and hardly one is a control."""
+    kinds = Counter(unicodedata.category(character)[0] for character in text)
+    written = kinds["L"] + kinds["M"] + kinds["N"] + kinds["Z"] + sum(map(text.count, "\t\r\n"))
+    return 2 * written >= len(text) > 0 and not has_many_controls(text)
+
+
+def has_many_controls(text: str) -> bool:
+    """Return whether more than one of 50 characters is a control or not assigned; tabs and line ends are none."""
+    controls = sum(unicodedata.category(character)[0] == "C" for character in text)
+    return 50 * (controls - sum(map(text.count, "\t\r\n\ufeff"))) > len(text)
+
+
+def is_binary(sample: bytes) -> bool:
+    """Return whether bytes are of no text: NULs that no encoding of texts explains."""
+    return b"\0" in sample and not wide_encoding(sample)
 
 
 def _narrow_encoding(sample: bytes) -> str:

@@ -37,7 +37,7 @@ from samesense.data.rows.text import (
     workbook_error,
 )
 from samesense.errors import ConfigError, DataError
-from samesense.failures import imported
+from samesense.failures import broken_link, imported
 from samesense.hub import hub_access
 from samesense.places import JOINT
 from samesense.urls import Name, is_file, is_readable, is_url, local
@@ -322,6 +322,8 @@ def line_rows(source: str | Path, *, blank_end: bool = False) -> Iterator[Row]:
 
 def missing_file(source: str) -> DataError:
     """Build the error for a missing file."""
+    if message := broken_link(Path(source).expanduser()):
+        return DataError(message)
     return DataError(f"{source}: there is no such file. Check the spelling and the working directory.")
 
 

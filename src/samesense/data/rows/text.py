@@ -21,8 +21,18 @@ from shlex import quote
 from typing import IO, Any, Literal, NamedTuple, ParamSpec, TypeVar, get_args
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
-from samesense.data.rows.encodings import CHUNK, COMMON, ICONV, encoding_of, in_utf8, wide_encoding
+from samesense.data.rows.encodings import (
+    CHUNK,
+    COMMON,
+    ICONV,
+    encoding_of,
+    has_many_controls,
+    in_utf8,
+    is_binary,
+    wide_encoding,
+)
 from samesense.errors import ConfigError, DataError
+from samesense.failures import broken_link
 from samesense.urls import is_url, open_file
 
 logger = logging.getLogger(__name__)
@@ -346,6 +356,8 @@ def read_lines(path: str | Path, *, bounded: bool = True, carriage_returns: bool
             for number, line in numbered_lines(stream, str(path), bounded=bounded, carriage_returns=carriage_returns):
                 yield number, line
     except read_errors(packing) as error:
+        if message := broken_link(path):
+            raise DataError(message) from error
         kind = "readable file"
         fix = "Check access."
         if packing:
@@ -406,8 +418,17 @@ def _not_utf8_error(
 ) -> DataError:
     """Build the error for a line that is not UTF-8: the file is of another format, or in another encoding."""
     # More bytes are read, because one line rarely proves an encoding.
-    encoding = wide_encoding(start) or encoding_of(raw + stream.read(CHUNK))
+    sample = raw + stream.read(CHUNK)
+    if is_binary(start) or is_binary(sample):
+        return _format_error(start, source) or _binary_error(location, reason)
+    encoding = wide_encoding(start) or encoding_of(sample)
     return _format_error(start, source) or _encoding_error(encoding, source, location, reason)
+
+
+def _binary_error(location: str, reason: str) -> DataError:
+    return DataError(
+        f"{location}: text must be UTF-8; {reason}. The file holds NUL bytes and looks binary: name a file of text."
+    )
 
 
 def _has_inner_return(line: str) -> bool:
@@ -491,6 +512,8 @@ def _nul_error(sample: bytes, source: str, location: str) -> DataError:
     encoding = wide_encoding(sample)
     if encoding:
         return _encoding_error(encoding, source, location, "it holds NUL characters")
+    if has_many_controls(sample.decode(errors="replace").replace("\0", "")):
+        return _binary_error(location, "it holds NUL characters")
     return DataError(f"{location}: a text holds no NUL character, and this line does. Take it out: tr -d '\\000'")
 
 
