@@ -72,6 +72,21 @@ def test_json_is_in_utf8(server, encoding):
     assert (status, "UTF-8" in answer["error"]["message"]) == (400, True)
 
 
+def test_bytes_that_are_no_utf8_are_named(server):
+    status, answer, _ = server.call("POST", "/v1/embeddings", raw=b'{"input": "caf\xe9"}')
+    message = "The body must be JSON in UTF-8; received the byte 0xe9 at position 14."
+    assert (status, answer["error"]["message"]) == (400, message)
+
+
+@pytest.mark.parametrize(
+    "raw", [b'{"input": "a", "input": "b"}', b'{"input": ["a"], "other": [{"x": 1, "input": 1, "input": 2}]}']
+)
+def test_a_name_that_stands_twice_is_refused(server, raw):
+    status, answer, _ = server.call("POST", "/v1/embeddings", raw=raw)
+    assert (status, answer["error"]["param"]) == (400, "input")
+    assert answer["error"]["message"] == "The names of an object must differ; 'input' stands more than once. Send one."
+
+
 @pytest.mark.parametrize(
     ("path", "body"),
     [

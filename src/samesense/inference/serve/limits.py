@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -133,9 +134,19 @@ class Limits:
             raise _beyond(message, "max_body", None)
 
     def check_structure(self, body: bytes) -> int:
-        """Return the number of values in JSON; RequestError 413 if they are too many or too deep, 400 if not UTF-8."""
+        """Return the number of values in JSON.
+
+        RequestError 413 if they are too many or too deep, 400 if the body is not UTF-8 or a name stands twice.
+        """
         if b"\0" in body:  # UTF-16 and UTF-32 have zero bytes
             raise invalid("The body must be JSON in UTF-8; received a zero byte.")
+        try:
+            body.decode()
+        except UnicodeDecodeError as error:
+            byte = body[error.start]
+            raise invalid(
+                f"The body must be JSON in UTF-8; received the byte 0x{byte:02x} at position {error.start}."
+            ) from error
         most = Structure(self.max_values, self.max_keys, self.max_depth)
         values, keys, depth = measure(body, most)
         if values > most.values:
@@ -147,12 +158,32 @@ class Limits:
         if depth > most.depth:
             message = f"Lists and objects may be nested {most.depth} deep; received more."
             raise _beyond(message, "max_depth", None)
+        if keys > 1:
+            _check_names(body)
         return values
 
     def late(self) -> RequestError:
         """Return the error of a request that took too long."""
         message = f"There was no answer within {self.max_seconds:g} s. Send fewer texts at once, or come again."
         return RequestError(504, message, code="timeout")
+
+
+def _check_names(body: bytes) -> None:
+    """Raise RequestError 400 if a name stands more than once in an object, of which a parser keeps the last value."""
+    # A body that is no JSON is refused where it is parsed.
+    with suppress(ValueError):
+        _distinct.decode(body.decode())
+
+
+def _check_pairs(pairs: list[tuple[str, Any]]) -> None:
+    names = [name for name, _ in pairs]
+    if len(set(names)) < len(names):
+        repeated = next(name for name in names if names.count(name) > 1)[:60]
+        message = f"The names of an object must differ; {repeated!r} stands more than once. Send one."
+        raise invalid(message, param=repeated)
+
+
+_distinct = json.JSONDecoder(object_pairs_hook=_check_pairs)
 
 
 def _beyond(message: str, limit: str, param: str | None) -> RequestError:
