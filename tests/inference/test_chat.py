@@ -69,13 +69,28 @@ def test_what_is_asked_says_the_scale_and_quotes_the_texts():
 @pytest.mark.parametrize(
     ("answer", "score"),
     [("4", 4), (" 3.5\n", 3.5), ("0", 0), ("5/5", 5), ("2 / 5.", 2), ("<think>5? No, 1.</think>\n1", 1), ("5.5", None),
+     ("**4**", 4), ("`4`.", 4), ('"4"', 4), ("**3.5/5.**", 3.5), ('{"score": 4}', 4), ('{"Label": "2"}', 2),
+     ('```json\n{"score": 1}\n```', 1), ('{"score": 4, "score": 5}', None), ('{"score": 1, "label": 4}', None),
+     ('{"score": true}', None), ('{"n": 4}', None), ("**4** or **5**", None), ("{4}", None), ("**6**", None),
      ("6", None), ("-1", None), ("", None), ("The score is 4", None), ("nan", None), ("4 5", None), ("yes", None)],
 )  # fmt: skip
 def test_an_answer_is_one_number_of_the_scale_or_nothing(answer, score):
     assert read_answer(answer, "0-5") == score
 
 
-@pytest.mark.parametrize(("answer", "score"), [("Yes.", 1), ("no", 0), ("NO!", 0), ("maybe", None), ("1", None)])
+@pytest.mark.parametrize(
+    ("answer", "score"),
+    [
+        ("Yes.", 1),
+        ("no", 0),
+        ("NO!", 0),
+        ("**Yes.**", 1),
+        ('{"answer": "no"}', 0),
+        ('{"answer": 1}', None),
+        ("maybe", None),
+        ("1", None),
+    ],
+)
 def test_an_answer_is_yes_or_no_or_nothing(answer, score):
     assert read_answer(answer, "yes-no") == score
 

@@ -243,8 +243,11 @@ def messages(pair: Pair, scale: ScaleName) -> list[dict[str, str]]:
 
 
 def read_answer(answer: str, scale: ScaleName) -> float | None:
-    """Return the label in an answer, or ``None``; the reasoning before ``</think>`` is ignored."""
-    reply = answer.rpartition("</think>")[2].strip().rstrip(".!").casefold()
+    """Return the label in an answer, or ``None``; the reasoning before ``</think>`` is ignored.
+
+    The answer may be in quotes or marks of Markdown, or the only value of a JSON object.
+    """
+    reply = _unwrapped(answer.rpartition("</think>")[2]).casefold()
     if scale == "yes-no":
         return {"yes": 1.0, "no": 0.0}.get(reply)
     # The whole reply: a number within a sentence may be about something else.
@@ -252,6 +255,37 @@ def read_answer(answer: str, scale: ScaleName) -> float | None:
     if match and float(match[1]) <= 5:
         return float(match[1])
     return None
+
+
+_MARKS = re.compile(r"""(\*\*|__|[*_`"'])(.+)\1""")
+_FENCE = re.compile(r"```\w*\s(.*)```", re.DOTALL)
+_NAMES = ("score", "label", "answer", "rating", "similarity")
+
+
+def _unwrapped(reply: str) -> str:
+    """Return a reply without the marks around it."""
+    reply = reply.strip()
+    if fence := _FENCE.fullmatch(reply):
+        reply = fence[1].strip()
+    if reply.startswith("{"):
+        reply = _only_value(reply)
+    reply = reply.rstrip(".!")
+    while marked := _MARKS.fullmatch(reply):
+        reply = marked[2].strip().rstrip(".!")
+    return reply
+
+
+def _only_value(reply: str) -> str:
+    """Return the value of a JSON object that holds a label alone, else the reply as it is."""
+    try:
+        pairs = json.loads(reply, object_pairs_hook=list)
+    except (ValueError, RecursionError):
+        return reply
+    if len(pairs) == 1 and pairs[0][0].casefold() in _NAMES:
+        value = pairs[0][1]
+        if isinstance(value, str | int | float) and not isinstance(value, bool):
+            return str(value)
+    return reply
 
 
 class _AskAgainError(Exception):
