@@ -137,10 +137,14 @@ def _runs(process):
         return False
 
 
-def test_ray_says_what_is_missing(tmp_path, monkeypatch):
+def test_ray_says_what_is_missing(tmp_path, monkeypatch, caplog):
+    caplog.set_level("INFO", "samesense")
     pytest.importorskip("ray")
     with pytest.raises(ConfigError, match="address names a running Ray cluster"):
         next(OnRay("nowhere:1:2").run(Squares(tmp_path), range(1)))
+    with pytest.raises(ConfigError, match=r"127\.0\.0\.1:1.* cannot be reached"):
+        next(OnRay("127.0.0.1:1").run(Squares(tmp_path), range(1)))
+    assert "connecting to the Ray cluster at 127.0.0.1:1" in caplog.text
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtraError, match=r"samesense\[ray\]"):
         next(OnRay().run(Squares(tmp_path), range(1)))

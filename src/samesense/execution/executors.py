@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
+import re
 import signal
+import socket
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from functools import partial
 from multiprocessing import connection, get_context
@@ -17,6 +20,13 @@ from samesense.execution.spawned import start
 from samesense.execution.tasks import RETRIES, Answer, Executor, Outcome, Pending, Serial, Work, answer, failed
 from samesense.execution.threads import cores
 from samesense.failures import imported, shortened
+
+logger = logging.getLogger(__name__)
+
+CONNECT_SECONDS = 10.0
+"""Seconds until a Ray cluster that does not answer counts as absent."""
+
+_HOST_PORT = re.compile(r"(?:ray://)?(?P<host>[^/]+):(?P<port>\d+)")
 
 FEW_SHARDS = 10
 """Shards per process below which another process does not pay."""
@@ -192,7 +202,10 @@ class OnRay:
         """Connect unless this process is connected already; return whether it connected."""
         if ray.is_initialized():
             return False
+        if self._address is not None:
+            logger.info(f"connecting to the Ray cluster at {self._address}")
         try:
+            self._check_address()
             # Without an address Ray would join a cluster that it finds by itself.
             ray.init(address=self._address or "local", log_to_driver=False, logging_level="ERROR")
         except (ConnectionError, ValueError, OSError) as error:
@@ -201,6 +214,12 @@ class OnRay:
                 f"cannot be reached ({shortened(error)}). Start one with: ray start --head"
             ) from error
         return True
+
+    def _check_address(self) -> None:
+        """Raise OSError if nothing listens at the address: Ray itself would try for a minute, in silence."""
+        match = _HOST_PORT.fullmatch(self._address or "")
+        if match:
+            socket.create_connection((match["host"].strip("[]"), int(match["port"])), CONNECT_SECONDS).close()
 
 
 def _received(ray: Any, reference: Any) -> Answer:
