@@ -164,10 +164,10 @@ def _read_sections(file: DocumentFile, language: Language) -> list[list[str]]:
     Table rows and code are not sentences and are left out.
     """
     if is_text_file(file.name):
-        sections = _split_text("".join(line for _, line in read_lines(file.path)), language)
-        if not sections:
+        paragraphs = _split_text("".join(line for _, line in read_lines(file.path)), language)
+        if not paragraphs:
             raise DataError(f"{file.name}: the file holds no text.")
-        return sections
+        return paragraphs
     blocks = [block for block in read_document_file(file).blocks if block.kind in ("heading", "text")]
     has_headings = any(block.kind == "heading" for block in blocks)
     sections: list[list[str]] = [[]]
