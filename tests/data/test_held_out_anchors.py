@@ -30,11 +30,21 @@ def test_held_out_texts_are_not_trained_on_and_each_positive_is_a_candidate():
     own = set(chain.from_iterable(held_out.data.positives))
     assert own.isdisjoint(chain.from_iterable(train.positives))
     assert own <= set(held_out.candidates)
-    assert len(held_out.candidates) == len(set(held_out.candidates)) == 300 + len(held_out.data)  # and their lures
-    assert held_out.description == f"held out, each to find its positives among {300 + len(held_out.data)} texts"
+    assert len(held_out.candidates) == len(set(held_out.candidates)) == 2 * len(held_out.data)  # and their lures
+    assert held_out.description == f"held out, each to find its positives among {2 * len(held_out.data)} texts"
     whole = train.with_held_out()
     assert sorted(whole.anchors) == sorted(data.anchors)
     assert whole.held_out is None
+
+
+def test_negatives_that_are_trained_on_are_no_candidates():
+    """Each lure is the answer to another question."""
+    rows = [(f"question {number}", [f"answer {number}"], [f"answer {(number + 7) % 300}"]) for number in range(300)]
+    train = hold_out_anchors(anchors(*rows), seed=1)
+    trained = set(chain.from_iterable([*train.positives, *train.negatives]))
+    positives = list(chain.from_iterable(train.held_out.data.positives))
+    assert sorted(train.held_out.candidates) == sorted(positives)
+    assert trained & set(chain.from_iterable(train.held_out.data.negatives))
 
 
 def test_the_seed_and_the_texts_decide_and_not_their_order():
@@ -55,13 +65,14 @@ def test_anchors_that_share_a_positive_stay_together():
 
 
 def test_where_all_share_positives_the_anchors_alone_are_held_out():
-    """Five hundred questions with three answers."""
-    rows = [(f"question {number}", [f"answer {number % 3}"], []) for number in range(500)]
-    train = hold_out_anchors(anchors(*rows), seed=1)
-    assert len(train.held_out.data) == 100
-    assert set(train.held_out.data.anchors).isdisjoint(train.anchors)
-    assert sorted(train.held_out.candidates) == ["answer 0", "answer 1", "answer 2"]
-    assert train.held_out.description.endswith("3 texts; these positives are trained on too, as anchors share them")
+    for answers in (3, 20):  # twenty could be held out as groups, of which four would have to be told apart
+        rows = [(f"question {number}", [f"answer {number % answers}"], []) for number in range(500)]
+        train = hold_out_anchors(anchors(*rows), seed=1)
+        assert len(train.held_out.data) == 100
+        assert set(train.held_out.data.anchors).isdisjoint(train.anchors)
+        assert set(train.held_out.candidates) == {f"answer {number}" for number in range(answers)}
+        ending = f"{answers} texts; these positives are trained on too, as anchors share them"
+        assert train.held_out.description.endswith(ending)
 
 
 def test_of_too_few_none_is_held_out_and_the_reason_says_so():
@@ -73,7 +84,10 @@ def test_of_too_few_none_is_held_out_and_the_reason_says_so():
 
 
 def test_candidates_are_limited():
-    rows = [(f"question {number}", [f"{number} answer {other}" for other in range(6)], []) for number in range(800)]
+    rows = [
+        (f"question {number}", [f"answer {number}"], [f"{number} lure {other}" for other in range(30)])
+        for number in range(800)
+    ]
     train = hold_out_anchors(anchors(*rows), seed=1)
     assert len(train.held_out.candidates) == MOST_CANDIDATES
     assert set(chain.from_iterable(train.held_out.data.positives)) <= set(train.held_out.candidates)

@@ -33,7 +33,7 @@ def run(tmp_path_factory):
 def test_a_run_has_a_verdict_on_anchors_held_out(run):
     task = run.verdict.task
     assert (task.role, task.metric, task.n) == ("held-out anchors", "mrr", 24)
-    assert "24 examples held out, each to find its positives among 120 texts" in task.examples()
+    assert "24 examples held out, each to find its positives among 24 texts" in task.examples()
     rows = [json.loads(line) for line in (run.folder / HELD_OUT_ANCHORS).read_text(encoding="utf-8").splitlines()]
     assert len(rows) == 24
     assert set(rows[0]) == {"anchor", "positives", "negatives"}

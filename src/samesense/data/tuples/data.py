@@ -159,7 +159,7 @@ class HeldOutAnchors:
 
     Attributes:
         data: the anchors with their positives and negatives; none if they are too few.
-        candidates: the texts to rank for each anchor, each once: what is held out, and positives that are trained on.
+        candidates: the texts to rank for each anchor, each once; its positives are among them.
         description: what these texts are, and what is trained on of them.
         reason: why no anchor is held out, and what to do; empty if some are.
     """

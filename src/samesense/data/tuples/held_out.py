@@ -42,16 +42,18 @@ def hold_out_anchors(data: TupleData, seed: int) -> TupleData:
     """
     rows = [row for row, positives in enumerate(data.positives) if positives]
     target = min(MOST, max(round(SHARE * len(rows)), min(ENOUGH, int(MOST_SHARE * len(rows)))))
-    if target < FEWEST:
+    for apart in (True, False):
+        chosen = _chosen(data, rows, target, seed, positives_too=apart) if target >= FEWEST else []
+        # To find one of a few texts is too easy: then all positives are ranked.
+        distinct = {text for row in chosen for text in data.positives[row]}
+        if len(chosen) >= FEWEST and (len(distinct) >= FEWEST or not apart):
+            break
+    else:
         reason = (
             f"a verdict takes {FEWEST} anchors held out, a fifth at most, and there are {len(rows)} with a positive. "
             "Give `test` FILE with labelled pairs: `samesense label` makes them"
         )
         return replace(data, held_out=HeldOutAnchors(reason=reason))
-    for apart in (True, False):
-        chosen = _chosen(data, rows, target, seed, positives_too=apart)
-        if len(chosen) >= min(FEWEST, target):
-            break
     kept = np.setdiff1d(np.arange(len(data)), chosen)
     train = data.take(kept.tolist())
     return replace(train, held_out=_held_out(data.take(chosen), train, seed, apart=apart))
@@ -76,14 +78,23 @@ def _chosen(data: TupleData, rows: Sequence[int], target: int, seed: int, *, pos
 
 
 def _held_out(held_out: TupleData, train: TupleData, seed: int, *, apart: bool) -> HeldOutAnchors:
-    """Return held-out anchors with the texts to rank: their partners, and positives of the other anchors."""
-    partners = dict.fromkeys(chain.from_iterable([*held_out.positives, *held_out.negatives]))
-    others = [text for text in dict.fromkeys(chain.from_iterable(train.positives)) if text not in partners]
-    room = max(0, MOST_CANDIDATES - len(partners))
+    """Return held-out anchors with the texts to rank for each.
+
+    Texts that are trained on move towards anchors in general, and would stand before those that are not. So there are
+    none of them; or all positives are trained on, where anchors share them.
+    """
+    positives = dict.fromkeys(chain.from_iterable(held_out.positives))
+    if apart:
+        trained = {*train.anchors, *chain.from_iterable([*train.positives, *train.negatives])}
+        others = [text for text in dict.fromkeys(chain.from_iterable(held_out.negatives)) if text not in trained]
+    else:
+        others = list(dict.fromkeys(chain.from_iterable(train.positives)))
+    others = [text for text in others if text not in positives]
+    room = max(0, MOST_CANDIDATES - len(positives))
     if len(others) > room:
         drawn = np.random.default_rng(seed).choice(len(others), room, replace=False)
         others = [others[index] for index in np.sort(drawn)]
-    candidates = (*partners, *others)
+    candidates = (*positives, *others)
     description = f"held out, each to find its positives among {len(candidates):,} texts"
     if not apart:
         description += "; these positives are trained on too, as anchors share them"
