@@ -1,6 +1,7 @@
 """Every training with labels ends in a verdict: out of fold, by dev pairs that choose for each other, or by a test."""
 
 import json
+import signal
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -343,6 +344,26 @@ def test_a_start_that_training_harms_is_kept(with_test, keep_start, is_kept, tmp
     assert np.allclose(start, saved, atol=1e-5) == is_kept
     assert ("training did not raise its figure on" in run.verdict.kept) == is_kept
     assert ("kept: model/ is the start, default" in str(run)) == is_kept
+
+
+def test_a_run_killed_once_it_has_put_back_its_start_evaluates_what_it_trained(tmp_path, monkeypatch):
+    """Else the figures of the start would stand in the results as those of the trained model."""
+    train = [(first, second, 3 - label) for first, second, label in some_rows(80, [0, 1, 2, 3])]
+    parts = {name: some_rows(60, [0, 1, 2, 3], seed=seed) for name, seed in (("dev", 1), ("test", 2))}
+    settings = parts | QUICK | {"model": "default", "learning_rate": 1e-3}
+    whole = samesense.train(train, output=tmp_path / "whole", **settings)
+    assert whole.verdict.kept and whole.verdict.task.end < whole.verdict.task.start
+
+    with monkeypatch.context() as context:
+        context.setattr(run_folder, "write_card", lambda *_: signal.raise_signal(signal.SIGINT))
+        with pytest.raises(KeyboardInterrupt):
+            samesense.train(train, output=tmp_path / "killed", **settings)
+    resumed = samesense.train(train, output=tmp_path / "killed", resume=True, **settings)
+    assert resumed.verdict.task.end == pytest.approx(whole.verdict.task.end, abs=1e-6)
+    assert resumed.verdict.kept and not (tmp_path / "killed" / "refit").exists()
+    texts = [row[0] for row in train[:5]]
+    vectors = [samesense.load(model, precision="float32").encode(texts) for model in ("default", resumed.folder)]
+    assert np.allclose(*vectors, atol=1e-5)
 
 
 def test_pairs_that_were_held_out_of_few_are_trained_on_at_the_end(tmp_path, monkeypatch):

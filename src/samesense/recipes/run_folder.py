@@ -50,7 +50,7 @@ RESULTS = "results.jsonl"
 REPORT = "report.html"
 CURVE = "learning-curve"
 REFIT = "refit"
-"""Subfolder of a run in which its model is trained again on all pairs, until that model is the run's."""
+"""Subfolder of a run for what takes the place of its model, the start or one trained on all pairs, until it has."""
 
 FOLDERS = (MODEL, CHECKPOINTS, TENSORBOARD, CURVE, FOLDS_FOLDER, REFIT)
 FOLD_SCORES = "scores.json"
@@ -171,7 +171,7 @@ def begin(output: Path, record: dict[str, Any], before: dict[str, Any]) -> dict[
     if before:
         # Results are appended, and the resumed run evaluates its start again.
         (output / RESULTS).unlink(missing_ok=True)
-        _restore_selected(output)
+        _restore_evaluated(output)
     else:
         clear(output)
     output.mkdir(parents=True, exist_ok=True)
@@ -243,6 +243,12 @@ def end(
 _SELECTED = "selected"
 """The model that dev selected, in that subfolder, from when another one takes its place until the run has ended."""
 
+_TRAINED = "trained"
+"""The same of the trained model, from when the start takes its place."""
+
+_START = "start"
+"""The start, in that subfolder, until it is whole."""
+
 
 def take_refitted(output: Path) -> None:
     """Put the model that was trained on all pairs in the place of the one that dev selected."""
@@ -250,8 +256,20 @@ def take_refitted(output: Path) -> None:
     (output / REFIT / MODEL).rename(output / MODEL)
 
 
-def _restore_selected(output: Path) -> None:
-    """Undo :func:`take_refitted` in a run that was killed before it ended, so that what is evaluated is as before."""
+def take_start(output: Path, write: Callable[[Path], object]) -> None:
+    """Put the start, which ``write`` writes to a folder, in the place of the trained model."""
+    write(output / REFIT / _START)
+    (output / MODEL).rename(output / REFIT / _TRAINED)
+    (output / REFIT / _START).rename(output / MODEL)
+
+
+def _restore_evaluated(output: Path) -> None:
+    """Put back the model that a run evaluates, where the run was killed after another one had taken its place."""
+    if (output / REFIT / _TRAINED).is_dir():
+        # The start is written again.
+        if (output / MODEL).is_dir():
+            shutil.rmtree(output / MODEL)
+        (output / REFIT / _TRAINED).rename(output / MODEL)
     if not (output / REFIT / _SELECTED).is_dir():
         return
     if (output / MODEL).is_dir():

@@ -267,10 +267,14 @@ def _record_of(job: Job[Any, Any]) -> dict[str, Any]:
 def _replacement(job: Job[Any, Any], verdict: Verdict | None) -> Callable[[Path], object] | None:
     """Return what puts the start, or the model trained on all pairs, in the place of the trained model, if either."""
     if verdict is not None and verdict.kept:
-        return lambda folder: save(adapter_of(job.settings).build(job.settings), folder, overwrite=True)
+        return lambda folder: run_folder.take_start(folder.parent, partial(_save_start, job))
     if verdict is not None and verdict.refit:
         return lambda folder: run_folder.take_refitted(folder.parent)
     return None
+
+
+def _save_start(job: Job[Any, Any], folder: Path) -> None:
+    save(adapter_of(job.settings).build(job.settings), folder, overwrite=True)
 
 
 def checked(job: Job[Any, Any], build: Callable[[Job[Any, Any]], Any] | None) -> Job[Any, Any]:
