@@ -27,7 +27,9 @@ def test_a_folder_gives_one_document_a_file_by_name(tmp_path):
     (tmp_path / "deep").mkdir()
     for name, text in {"b.txt": "B.", "a.txt": "It rained. We left.", "deep/c.txt": "", "notes.rst": "No."}.items():
         (tmp_path / name).write_text(text)
-    assert read(tmp_path) == [[["It rained.", "We left."]], [["B."]], []]
+    heard = listen()
+    assert read(tmp_path) == [[["It rained.", "We left."]], [["B."]]]
+    assert any("c.txt" in line for line in heard)  # which has no text
 
 
 def test_formatted_documents_have_their_headings_as_sections(tmp_path):

@@ -92,7 +92,7 @@ def test_ctrl_c_says_what_is_kept(tmp_path, monkeypatch):
 
 def test_another_job_is_refused_even_if_it_was_begun_meanwhile(tmp_path, monkeypatch):
     make(Digits(tmp_path), tmp_path / "s")
-    with pytest.raises(OutputError, match="another settings: seed was 1 and is 2; size was None and is 3"):
+    with pytest.raises(OutputError, match="other settings: seed was 1 and is 2; size was None and is 3"):
         make(Digits(tmp_path), tmp_path / "s", settings={"seed": 2, "size": 3})
     held = folders.only_writer
 

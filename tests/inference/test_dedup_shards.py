@@ -172,7 +172,7 @@ def test_it_goes_on_where_the_driver_was_killed(stage, place, tmp_path):
     killed_in(stage, place, tmp_path / "many", {})
     begun = len(tasks(place))
     if stage == "links":
-        with pytest.raises(OutputError, match=r"another settings: floor was 0\.8 and is 0\.6"):
+        with pytest.raises(OutputError, match=r"other settings: floor was 0\.8 and is 0\.6"):
             make(place, tmp_path / "many", threshold=0.7)
         assert len(tasks(place)) == begun
     same(make(place, tmp_path / "many"), expected)

@@ -144,7 +144,7 @@ def test_vectors_that_are_not_finite_are_refused(place, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"shard_size": 8}, "another settings: shard_size was 7 and is 8"),
+        ({"shard_size": 8}, "other settings: shard_size was 7 and is 8"),
         (
             {"normalize": True, "format": "parquet"},
             "format was 'npy' and is 'parquet'; normalize was False and is True",
@@ -246,7 +246,7 @@ def test_on_a_cluster_workers_take_the_gpu_and_the_driver_does_not(place, tmp_pa
     make(place, tmp_path / "v", executor="ray", device="cuda")
     assert used == [("cpu", "bfloat16", "torch"), ("cuda", "bfloat16", "auto")]
     assert manifest(tmp_path / "v")["settings"]["device"] == "cuda"
-    with pytest.raises(OutputError, match="another settings: device was 'cuda' and is 'cpu'"):
+    with pytest.raises(OutputError, match="other settings: device was 'cuda' and is 'cpu'"):
         make(place, tmp_path / "v")
     make(place, tmp_path / "one", device="cuda", precision="float32")
     assert used[2:] == [("cuda", "float32", "auto")]

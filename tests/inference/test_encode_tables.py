@@ -177,7 +177,7 @@ def test_it_goes_on_and_notices_another_input(tables, tmp_path, monkeypatch):
         (tmp_path / "v" / "shards" / f"{number:05}.parquet").unlink()
     made(sources, tmp_path / "v")
     assert shards(tmp_path / "v") == whole
-    with pytest.raises(OutputError, match="another settings: keep was None and is 'year'"):
+    with pytest.raises(OutputError, match="other settings: keep was None and is 'year'"):
         made(sources, tmp_path / "v", keep="year")
     content = (tables / "1.jsonl").read_text()
     (tables / "1.jsonl").write_text(content.replace("n5", "n6"))
@@ -251,7 +251,7 @@ def test_urls_are_read_and_written_and_gone_on_with(tables, tmp_path):
         assert json.loads(store.cat_file("/bucket/out/manifest.json"))["status"] == "finished"
         made(["memory://bucket/in/*"], "memory://bucket/out")
         np.testing.assert_array_equal(samesense.read_vectors("memory://bucket/out"), encode(TEXTS))
-        with pytest.raises(OutputError, match="another settings: shard_size was 3 and is 4"):
+        with pytest.raises(OutputError, match="other settings: shard_size was 3 and is 4"):
             made(["memory://bucket/in/*"], "memory://bucket/out", shard_size=4)
         with pytest.raises(OutputError, match="is not empty and holds no shards"):
             made(["memory://bucket/in/*"], "memory://bucket/in")
