@@ -16,11 +16,13 @@ from __future__ import annotations
 import json
 import pickle
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from alternate import fastest_flags
+from supervision import nli_triplets
 
 Rows = list[list[str]]
 
@@ -86,9 +88,9 @@ def columns_of(form: str, rows: Rows) -> dict[str, list[Any]]:
     if form == "twice":
         return {"anchor": [row[0] for row in rows], "positive": [row[0] for row in rows]}
     if form == "formed":
-        return _triplets(rows)
+        return _triplet_columns(nli_triplets(rows))
     if form == "triplets":
-        return dict(zip(("anchor", "positive", "negative"), map(list, zip(*rows, strict=True)), strict=True))
+        return _triplet_columns(rows)
     columns: dict[str, list[Any]] = {"first": [row[0] for row in rows], "second": [row[1] for row in rows]}
     if form == "scores":
         values = [float(row[2]) for row in rows]
@@ -101,16 +103,7 @@ def columns_of(form: str, rows: Rows) -> dict[str, list[Any]]:
     return columns
 
 
-def _triplets(rows: Rows) -> dict[str, list[Any]]:
-    """Return premises with an entailed and a contradicting hypothesis, as many as there are."""
-    hypotheses: dict[str, dict[str, list[str]]] = {}
-    for premise, hypothesis, label in rows:
-        hypotheses.setdefault(premise, {}).setdefault(label, []).append(hypothesis)
-    triplets = [
-        (premise, positive, negative)
-        for premise, by_label in hypotheses.items()
-        for positive, negative in zip(by_label.get("entailment", []), by_label.get("contradiction", []), strict=False)
-    ]
+def _triplet_columns(triplets: Sequence[Sequence[str]]) -> dict[str, list[Any]]:
     names = ("anchor", "positive", "negative")
     return {name: [triplet[index] for triplet in triplets] for index, name in enumerate(names)}
 

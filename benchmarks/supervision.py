@@ -11,7 +11,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -148,11 +148,15 @@ def sentence_rows(name: str, data: Path) -> list[Row]:
 
 
 def nli_triplet_rows(*names: str, data: Path) -> list[Row]:
+    """Return triplets of several files."""
+    return nli_triplets(row for name in names for row in nli_rows(name, data))
+
+
+def nli_triplets(rows: Iterable[Sequence[str]]) -> list[Row]:
     """Return premises with a hypothesis that they entail and one that they contradict, as many as there are."""
     hypotheses: dict[str, dict[str, list[str]]] = {}
-    for name in names:
-        for premise, hypothesis, label in nli_rows(name, data):
-            hypotheses.setdefault(premise, {}).setdefault(label, []).append(hypothesis)
+    for premise, hypothesis, label in rows:
+        hypotheses.setdefault(premise, {}).setdefault(label, []).append(hypothesis)
     return [
         (premise, positive, negative)
         for premise, by_label in hypotheses.items()

@@ -51,6 +51,16 @@ def drawn_from(length: int, count: int, seed: int) -> list[int]:
     return sorted(np.random.default_rng(seed).choice(length, count, replace=False).tolist())
 
 
+def count_to_hold_out(count: int, *, share: float, most_share: float, enough: int, fewest: int, most: int) -> int:
+    """Return how many of some examples are held out; 0 if they are too few to hold out ``fewest``.
+
+    That is a ``share`` of many, at most ``most``; of few a larger one, up to ``most_share``, so that there are
+    ``enough``.
+    """
+    held_out = min(most, max(round(share * count), min(enough, int(most_share * count))))
+    return held_out if held_out >= fewest else 0
+
+
 class Examples(Protocol):
     """Training data of one source, with a length, a selection of rows, and a fingerprint."""
 

@@ -12,6 +12,7 @@ from itertools import chain
 from typing import Literal
 
 from samesense.data.documents import Document, Triplet, section_triplets
+from samesense.data.examples import count_to_hold_out
 from samesense.errors import DataError
 from samesense.hashes import rows_hash
 
@@ -117,11 +118,9 @@ def _has_sections(document: Document) -> bool:
 
 def _to_hold_out(candidates: Sequence[int]) -> int:
     """Return how many of the candidates are held out; 0 if they are too few."""
-    number = len(candidates)
-    count = min(MOST, max(round(SHARE * number), min(ENOUGH, int(MOST_SHARE * number))))
-    if count >= FEWEST:
-        return count
-    return 0
+    return count_to_hold_out(
+        len(candidates), share=SHARE, most_share=MOST_SHARE, enough=ENOUGH, fewest=FEWEST, most=MOST
+    )
 
 
 def _too_few(number: int) -> str:

@@ -8,6 +8,7 @@ from itertools import chain
 
 import numpy as np
 
+from samesense.data.examples import count_to_hold_out, drawn_from
 from samesense.data.pairs.keys import Groups, components, group_equal, plain_keys
 from samesense.data.pairs.parts import choose_held_out
 from samesense.data.tuples.data import HeldOutAnchors, TupleData
@@ -41,9 +42,9 @@ def hold_out_anchors(data: TupleData, seed: int) -> TupleData:
     their positives, such as questions with the same answer, the anchor alone is not.
     """
     rows = [row for row, positives in enumerate(data.positives) if positives]
-    target = min(MOST, max(round(SHARE * len(rows)), min(ENOUGH, int(MOST_SHARE * len(rows)))))
+    target = count_to_hold_out(len(rows), share=SHARE, most_share=MOST_SHARE, enough=ENOUGH, fewest=FEWEST, most=MOST)
     for apart in (True, False):
-        chosen = _chosen(data, rows, target, seed, positives_too=apart) if target >= FEWEST else []
+        chosen = _chosen(data, rows, target, seed, positives_too=apart) if target else []
         # To find one of a few texts is too easy: then all positives are ranked.
         distinct = {text for row in chosen for text in data.positives[row]}
         if len(chosen) >= FEWEST and (len(distinct) >= FEWEST or not apart):
@@ -91,10 +92,7 @@ def _held_out(held_out: TupleData, train: TupleData, seed: int, *, apart: bool) 
         others = list(dict.fromkeys(chain.from_iterable(train.positives)))
     others = [text for text in others if text not in positives]
     room = max(0, MOST_CANDIDATES - len(positives))
-    if len(others) > room:
-        drawn = np.random.default_rng(seed).choice(len(others), room, replace=False)
-        others = [others[index] for index in np.sort(drawn)]
-    candidates = (*positives, *others)
+    candidates = (*positives, *(others[index] for index in drawn_from(len(others), room, seed)))
     description = f"held out, each to find its positives among {len(candidates):,} texts"
     if not apart:
         description += "; these positives are trained on too, as anchors share them"
