@@ -1,7 +1,11 @@
 """What Ctrl-C, and the SIGTERM of a scheduler, leave and say."""
 
 import signal
+import sys
 import time
+import tomllib
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +21,24 @@ def pressed(*_, **__):
 def test_exit_code_130(run, monkeypatch):
     monkeypatch.setattr(entry, "app", pressed)
     assert run("similarity") == (130, "", f"samesense: interrupted. {START_OVER}\n")
+
+
+def test_ctrl_c_during_the_imports_of_the_program(monkeypatch, capsys):
+    class Finder:
+        def find_spec(self, name, *_):
+            if name == "samesense.cli.main":
+                raise KeyboardInterrupt
+
+    scripts = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "scripts"
+    ]
+    module, function = scripts["samesense"].split(":")
+    monkeypatch.setattr(sys, "meta_path", [Finder(), *sys.meta_path])
+    monkeypatch.delitem(sys.modules, "samesense.cli.main")
+    with pytest.raises(SystemExit) as stop:
+        getattr(import_module(module), function)()
+    assert stop.value.code == 130
+    assert capsys.readouterr().err == "samesense: interrupted. Nothing was begun: give the same command again.\n"
 
 
 @pytest.mark.parametrize("background", [False, True])

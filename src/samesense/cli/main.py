@@ -142,13 +142,13 @@ app = make_app()
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a command: exit code 0 on success, 1 if some of the work failed, 2 on misuse or bad input, 130 on Ctrl-C."""
-    # First of all: a file opened before could get the number of a closed stream.
-    replace_closed_streams()
-    # Before their import, at which they read these variables.
-    _silence_libraries()
-    let_threads_sleep()
-    show_messages()
     try:
+        # First of all: a file opened before could get the number of a closed stream.
+        replace_closed_streams()
+        # Before their import, at which they read these variables.
+        _silence_libraries()
+        let_threads_sleep()
+        show_messages()
         _run(sys.argv[1:] if arguments is None else arguments)
     except CycloptsError as error:
         from samesense.cli.misuse import explain_error
