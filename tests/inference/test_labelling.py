@@ -7,6 +7,8 @@ from collections import Counter
 
 import numpy as np
 import pytest
+import torch
+from sentence_transformers import CrossEncoder
 
 import samesense
 from samesense.errors import ConfigError, DataError, ModelError, OutputError
@@ -300,6 +302,37 @@ def test_a_model_that_fails_on_the_way_keeps_what_it_labelled(tmp_path):
         assert len(labels) == 64
 
 
+def change_weights(model):
+    with torch.no_grad():
+        next(model.parameters()).mul_(1.5)
+
+
+def test_a_model_that_was_trained_again_is_another_scorer(tmp_path, tiny):
+    folder = tmp_path / "model"
+    options = {"output": tmp_path / "labels.tsv", "scorer": folder, "pairs_by": "random"}
+    tiny.save(str(folder))
+    path = samesense.label(TEXTS, pairs=5, **options).path
+    content = path.read_text()
+    assert f"\t{folder}, content " in content
+    (folder / "README.md").write_text("a note changes no score")
+    assert samesense.label(TEXTS, pairs=5, **options).labelled == 5
+    change_weights(tiny)
+    tiny.save(str(folder))
+    with pytest.raises(ConfigError, match="A file holds the labels of one"):
+        samesense.label(TEXTS, pairs=9, **options)
+    assert path.read_text() == content
+
+
+def test_models_in_memory_are_told_apart_by_their_weights(tmp_path, tiny, tiny_trunk):
+    for scorer in (tiny, CrossEncoder(str(tiny_trunk), num_labels=1, device="cpu")):
+        options = {"output": tmp_path / f"{type(scorer).__name__}.tsv", "scorer": scorer, "pairs_by": "random"}
+        samesense.label(TEXTS, pairs=5, **options)
+        assert samesense.label(TEXTS, pairs=9, **options).labelled == 9
+        change_weights(scorer)
+        with pytest.raises(ConfigError, match="A file holds the labels of one"):
+            samesense.label(TEXTS, pairs=12, **options)
+
+
 def test_a_chat_endpoint_is_resumed_and_each_answer_kept_once(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(chat, "PAUSE", 0.001)
     (tmp_path / "texts.txt").write_text("\n".join(TEXTS))
@@ -326,7 +359,9 @@ def test_a_chat_endpoint_is_resumed_and_each_answer_kept_once(tmp_path, monkeypa
 @pytest.mark.parametrize(
     ("options", "message"),
     [({"pairs": 0}, "received `pairs` 0"), ({"pairs_by": "disagreement"}, "without `other`"),
-     ({"other": "x"}, "received `pairs_by` bands with `other`"), ({"max_calls": 3}, "`max_calls` is for a chat"),
+     ({"other": "x"}, "received `pairs_by` bands with `other`"),
+     ({"pairs_by": "random", "model": "x"}, "Random pairs are chosen without a model; received `model`"),
+     ({"max_calls": 3}, "`max_calls` is for a chat"),
      ({"scorer": "chat:m", "max_calls": 0}, "received `max_calls` 0"),
      ({"scale": "yes-no"}, "`scale` is for a person or a chat model"),
      ({"scorer": "wordllama", "scale": "0-5"}, "`scale` is for a person or a chat model"),

@@ -13,6 +13,7 @@ from samesense.choices import PairsBy, ScaleName, check_choice
 from samesense.data.rows.columns import check_columns, split_columns
 from samesense.data.rows.sources import Source, in_memory, name_of, names_among, rereadable
 from samesense.data.rows.text import Header, Quoting, reads_tables
+from samesense.encoder.names import DEFAULT
 from samesense.errors import ConfigError, DataError, MissingExtraError
 from samesense.execution.unread import log_unread_now, logs_unread
 from samesense.inference.names import place_of, split_kind
@@ -69,7 +70,7 @@ def label(  # noqa: PLR0913 - the flags of the command
     scale: ScaleName | None = None,
     pairs: int = 200,
     pairs_by: PairsBy = "bands",
-    model: Any = "default",
+    model: Any = None,
     other: Any = None,
     max_calls: int | None = None,
     port: int | None = None,
@@ -99,8 +100,8 @@ def label(  # noqa: PLR0913 - the flags of the command
         pairs_by: ``"bands"``: evenly over the scores of ``model``; ``"neighbours"``: texts near each other by
             ``model``; ``"disagreement"``: as bands, and first those on which ``model`` and ``other`` are furthest
             apart; ``"random"``.
-        model: chooses the pairs: model folder, output of ``train``, hub name or ``"default"``, with embeddings if pairs
-            are made of texts; see :func:`samesense.load`.
+        model: chooses the pairs, ``"default"`` unless they are random: model folder, output of ``train``, hub name or
+            ``"default"``, with embeddings if pairs are made of texts; see :func:`samesense.load`.
         other: the model to compare with, for disagreement.
         max_calls: most requests to a chat endpoint, retries included.
         port: port of the page, 8000 by default; 0 takes a free one.
@@ -120,7 +121,7 @@ def label(  # noqa: PLR0913 - the flags of the command
     check_columns(columns)
     check_choice("pairs_by", pairs_by, PairsBy)
     check_choice("scale", scale or DEFAULT_SCALE, ScaleName)
-    _check(pairs, pairs_by, other)
+    _check(pairs, pairs_by, model, other)
     _check_for_scorer(scorer, scale, max_calls, port)
     scale = scale or DEFAULT_SCALE
     port = DEFAULT_PORT if port is None else port
@@ -151,9 +152,14 @@ def label(  # noqa: PLR0913 - the flags of the command
         return Labelled(labels.path, len(chosen), sum(pair in labels for pair in chosen), getattr(score, "cost", ""))
 
 
-def _check(pairs: int, pairs_by: PairsBy, other: Any) -> None:
+def _check(pairs: int, pairs_by: PairsBy, model: Any, other: Any) -> None:
     if pairs < 1:
         raise ConfigError(f"At least one pair must be asked for; received `pairs` {pairs}.")
+    if pairs_by == "random" and model is not None:
+        raise ConfigError(
+            "Random pairs are chosen without a model; received `model` with `pairs_by` random. Leave `model` out, or "
+            "choose other `pairs_by`."
+        )
     if (pairs_by == "disagreement") != (other is not None):
         raise ConfigError(
             f"Disagreement is between `model` and `other`; received `pairs_by` {pairs_by} "
@@ -191,6 +197,7 @@ def _is_chat(scorer: Any) -> bool:
 
 def _scorer(scorer: Any, scale: ScaleName, max_calls: int | None, precision: Precision) -> tuple[Score | None, str]:
     """Return the function that scores, ``None`` for a person, and its name in the file of labels."""
+    from samesense.inference.labelling.scorer import name_scorer
     from samesense.inference.models.chat import SCALES, Chat
     from samesense.inference.models.functions import is_function
 
@@ -201,7 +208,7 @@ def _scorer(scorer: Any, scale: ScaleName, max_calls: int | None, precision: Pre
     if is_function(scorer):
         return scorer, getattr(scorer, "__qualname__", type(scorer).__name__)
     model = _opened(scorer, precision=precision)
-    return model.scores, model.name
+    return model.scores, name_scorer(model)
 
 
 def _opened(model: Any, *, precision: Precision) -> Model:
@@ -230,7 +237,7 @@ def _chosen(
     encode = None
     scores = None
     if by != "random":
-        first = load_model(model)
+        first = load_model(DEFAULT if model is None else model)
         encode = first.encode
         scores = first.scores
     if texts is None:

@@ -116,12 +116,21 @@ def model_identity(model: SentenceTransformer, precision: str) -> str:
     return json.dumps(identity if model.truncate_dim is None else {**identity, "dim": model.truncate_dim})
 
 
-def _content(model: SentenceTransformer) -> Iterator[bytes | memoryview]:
+def weights_hash(module: torch.nn.Module) -> str:
+    """Return a hash over the weights of a module."""
+    return content_hash(_weights(module))
+
+
+def _weights(module: torch.nn.Module) -> Iterator[bytes | memoryview]:
     # sorted, so that the order of registration does not matter
-    for name, value in sorted(model.state_dict().items()):
+    for name, value in sorted(module.state_dict().items()):
         yield f"{name} {value.dtype} {tuple(value.shape)}".encode()
         # the bytes themselves, as numpy has no bfloat16
         yield value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data
+
+
+def _content(model: SentenceTransformer) -> Iterator[bytes | memoryview]:
+    yield from _weights(model)
     settings = [[type(module).__name__, _settings(module)] for module in model]
     yield json.dumps(settings, sort_keys=True, default=str).encode()
     for tokenizer in _tokenizers(model):
