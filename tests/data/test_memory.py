@@ -60,10 +60,13 @@ def test_pairs_are_those_of_a_file(name, data, tmp_path):
     "labels",
     [
         pandas.period_range("2020", periods=3, freq="M"),
+        pandas.period_range("2020", periods=3, freq="Y"),
         pandas.date_range("2020", periods=3),
         pandas.timedelta_range("1s", periods=3),
         pandas.interval_range(0, 3),
         numpy.array(["2020", "2021", "2022"], "datetime64[ns]"),
+        numpy.array(["2020", "2021", "2022"], "datetime64[Y]"),
+        numpy.array([1, 2, 3], "timedelta64[D]"),
     ],
     ids=lambda labels: type(labels).__name__,
 )
@@ -75,10 +78,10 @@ def test_times_are_no_labels(labels):
 
 
 def test_periods_are_texts_and_missing_ones_stay_so():
-    periods = pandas.Series(pandas.PeriodIndex(["2020", None], freq="Y"))
-    frame = pandas.DataFrame({"text": ["a", "b"], "year": periods})
-    assert [row["year"] for _, row in load_rows(frame)] == ["2020", None]
-    assert str(frame["year"].dtype).startswith("period"), "the frame of the caller is as it was"
+    periods = pandas.Series(pandas.PeriodIndex(["2020-03", None], freq="M"))
+    frame = pandas.DataFrame({"text": ["a", "b"], "month": periods})
+    assert [row["month"] for _, row in load_rows(frame)] == ["2020-03", None]
+    assert str(frame["month"].dtype).startswith("period"), "the frame of the caller is as it was"
 
 
 def test_the_index_of_a_frame_is_no_column(tmp_path):

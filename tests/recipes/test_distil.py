@@ -108,6 +108,17 @@ def test_quality_and_speed_are_in_table_manifest_results_and_card(tiny_trunk, to
         distil.run(corpus, chosen, tmp_path / "run")
 
 
+def test_few_sentences_are_warned_of(tiny_trunk, corpus):
+    chosen = settings(tiny_trunk, model="layers:1")
+    for count, rows in ((1, range(1)), (1, [0] * 40), (31, range(31)), (32, range(32))):
+        train = corpus.take(rows)
+        work = job(train, chosen)
+        summary = distil.prepare(distil.build_student(work), work).summary
+        warnings = [line for line in summary if line.startswith("warning: the sentences are few, ")]
+        assert len(warnings) == (count < 32)
+        assert all(f", {count} different ones for vectors of 32 dimensions" in line for line in warnings)
+
+
 def test_a_run_killed_while_it_was_evaluated_is_evaluated_by_resume(
     tiny_trunk, toy_pairs, corpus, tmp_path, monkeypatch
 ):

@@ -80,7 +80,11 @@ def cells_of_column(column: Any) -> list[Any] | None:
     if any(hasattr(column, name) for name in ("columns", "column_names", "features")):
         return None
     # NumPy would give its times as numbers.
-    if getattr(getattr(column, "dtype", None), "kind", "") in "mM" and hasattr(column, "flat"):
+    kind = getattr(getattr(column, "dtype", None), "kind", "")
+    if kind in "mM" and hasattr(column, "flat"):
+        # A year alone would be a number.
+        if str(column.dtype) == "datetime64[Y]":
+            column = column.astype("datetime64[D]")
         column = column.astype(str)
     listed = next((getattr(column, name) for name in ("tolist", "to_list", "to_pylist") if hasattr(column, name)), None)
     cells = None if listed is None else listed()
@@ -191,8 +195,16 @@ def _with_spans_as_texts(source: Any) -> Any:
     copied = source.copy(deep=False)
     for name in spans:
         # astype would write a missing value as a text.
-        copied[name] = source[name].map(str, na_action="ignore").astype(object)
+        copied[name] = source[name].map(_span_text, na_action="ignore").astype(object)
     return copied
+
+
+def _span_text(span: Any) -> str:
+    """Return a period or an interval as a text; a year, which would be a number, by its first day."""
+    text = str(span)
+    if text.isdigit():
+        return str(span.start_time.date())
+    return text
 
 
 def _as_table(source: Any) -> Any:

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,9 @@ from samesense.training.teachers import TeacherStore
 from samesense.types import Result
 
 METHOD = "distil"
+
+MANY = 100_000
+"""Sentences that are looked at to see whether they are few."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -152,7 +156,20 @@ def build_student(job: Job[Sentences, DistilSettings]) -> SentenceTransformer:
 def prepare(model: SentenceTransformer, job: Job[Sentences, DistilSettings]) -> TrainingInputs:
     """Return what a student is trained on: the sentences, and their vectors by the teachers."""
     settings = job.settings
-    return with_teachers(model, job, partial(loss_of, model, settings), describe(settings, settings.regress))
+    inputs = with_teachers(model, job, partial(loss_of, model, settings), describe(settings, settings.regress))
+    return replace(inputs, summary=[*inputs.summary, *_few_sentences(model, job.data)])
+
+
+def _few_sentences(model: SentenceTransformer, train: Sentences) -> list[str]:
+    """Return a warning if there are fewer different sentences than dimensions of the student's vectors."""
+    dim = model.get_embedding_dimension() or 0
+    different = len(set(islice(train.texts, MANY)))
+    if different >= dim:
+        return []
+    return [
+        f"warning: the sentences are few, {different} different ones for vectors of {dim} dimensions: the student "
+        "learns little of what its teachers make of other texts. Give more of the kind that it will encode"
+    ]
 
 
 def loss_of(model: SentenceTransformer, settings: DistilSettings, stores: list[TeacherStore]) -> Distillation:
