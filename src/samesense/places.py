@@ -11,7 +11,7 @@ from samesense.errors import ConfigError, DataError, OutputError
 from samesense.failures import writing
 from samesense.files import is_empty, is_special, temporary, write_text
 from samesense.hashes import text_hash
-from samesense.urls import SCHEMES, local
+from samesense.urls import SCHEMES, is_file, is_url, local
 
 JOINT = " + "
 """Between the names of sources that are read as one."""
@@ -39,6 +39,20 @@ def check_place(path: str | Path, inputs: Iterable[str | Path] = ()) -> None:
         _check_parents(target)
         target.resolve().parent.mkdir(parents=True, exist_ok=True)
         _try(target.resolve())
+
+
+def check_absent(path: str | Path, *, overwrite: bool) -> None:
+    """Raise OutputError, before long work, for a file with content that may not be replaced."""
+    if overwrite or is_special(path):
+        return
+    if is_url(path):
+        is_there = is_file(path)
+    else:
+        target = Path(local(str(path)))
+        # An empty one, as mktemp makes it, is no loss.
+        is_there = target.is_file() and target.stat().st_size > 0
+    if is_there:
+        raise OutputError(f"{path} is there. Name another output, or pass `overwrite` to replace it.")
 
 
 PAGE = (".html", ".htm")

@@ -80,8 +80,8 @@ def test_each_data_set_of_a_sweep_has_the_options():
     [
         "encode MODEL texts.csv --columns column2",
         "encode MODEL texts.csv --columns column2 --shard-size 2 --workers 1 --format parquet --output shards",
-        "dedup texts.csv --model MODEL --columns column2 --output kept.jsonl",
-        "match texts.csv texts.csv --model MODEL --columns column2 --target-columns column2 --output m.jsonl",
+        "dedup texts.csv --model MODEL --columns column2 --overwrite --output kept.jsonl",
+        "match texts.csv texts.csv --model MODEL --columns column2 --target-columns column2 --overwrite -o m.jsonl",
         "mine texts.csv --model MODEL --columns column2",
         "index build folder texts.csv --model MODEL --columns column2",
         "rerank texts.csv --model MODEL --cross MODEL --query plain --columns column2",

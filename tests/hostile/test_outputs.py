@@ -85,6 +85,34 @@ def test_results_are_added_to_results_alone(here, contents, capsys):
         assert len((here / "results.jsonl").read_text().splitlines()) == lines
 
 
+TABLES = {
+    "encode": ("encode", *MODEL, "texts.txt", "--format", "npy", "--output", "out.npy"),
+    "score": ("score", "pairs.tsv", "--prefix", "new_", "--model", *MODEL, "--output", "out.tsv"),
+    "dedup": ("dedup", "texts.txt", "--model", *MODEL, "--output", "out.txt"),
+    "dedup-removed": ("dedup", "texts.txt", "--model", *MODEL, "--removed", "out.tsv"),
+    "match": ("match", "texts.txt", "texts.txt", "--model", *MODEL, "--output", "out.tsv"),
+    "match-unmatched": ("match", "texts.txt", "texts.txt", "--model", *MODEL, "--unmatched", "out.txt"),
+    "mine-negatives": ("mine-negatives", "anchors.tsv", "--model", *MODEL, "--output", "out.jsonl"),
+}
+
+
+@pytest.mark.parametrize("command", TABLES)
+def test_a_file_of_rows_is_replaced_only_when_that_is_said(here, contents, capsys, command):
+    (here / "anchors.tsv").write_text("anchor\tpositive\na man eats a meal\ta man eats\na dog runs\ta dog\n")
+    words = TABLES[command]
+    output = here / words[-1]
+    output.write_text("the user's\n")
+    before = contents()
+    err = refused(capsys, *words)
+    assert f"{words[-1]} is there. Name another output, or pass --overwrite to replace it." in err
+    assert contents() == before
+    assert run_command(capsys, *words, "--overwrite")[0] == 0
+    assert output.read_bytes() != b"the user's\n"
+    # as mktemp makes it
+    output.write_bytes(b"")
+    assert run_command(capsys, *words)[0] == 0
+
+
 def test_a_page_may_lie_in_the_folder_of_a_run_but_no_vectors_in_that_of_a_model(here):
     write_text(here / "run" / "model" / "weights.npy", "weights")
     check_place(here / "run" / "page.html", [here / "run" / "model"])

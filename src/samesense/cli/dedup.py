@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from samesense.api import duplicates
 from samesense.cli.command import command_of
-from samesense.cli.output import DropTexts, FileOrInput, FileOrOutput, Json, logger, put_json
+from samesense.cli.output import DropTexts, FileOrInput, FileOrOutput, Flag, Json, logger, put_json
 from samesense.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ def dedup(
     output: FileOrOutput = "-",
     removed: str | None = None,
     groups: str | None = None,
+    overwrite: Flag = False,
     drop_bad_rows: DropTexts = False,
     json: Json = False,
     **options: Any,
@@ -40,6 +41,7 @@ def dedup(
             standard output.
         removed: file for the other rows, each with the number and the text of the row that is kept, and their cosine.
         groups: file for the rows of groups of two or more, the largest group first.
+        overwrite: replace existing files.
         json: print the counts as a JSON object; the rows go to files.
     """
     from samesense.data.texts import read_usable
@@ -53,7 +55,7 @@ def dedup(
             "With `json` standard output has the counts; name a file for the rows that are kept: `output`."
         )
     outputs = [(name, format_of(name, source)) for name in (output, removed, groups) if name is not None]
-    check_outputs([name for name, _ in outputs], [source, place_of(options["model"]), options["pairs"]])
+    check_outputs([name for name, _ in outputs], [source, place_of(options["model"]), options["pairs"]], overwrite)
     read = read_usable(source, options.pop("columns"), drop_bad_rows=drop_bad_rows)
     name_rows(read.texts, read.indices)
     deduplicated = duplicates.dedup(read.texts, **options)
@@ -74,12 +76,12 @@ def dedup(
     logger.info(str(deduplicated))
 
 
-def check_outputs(names: list[str], inputs: Sequence[str | None]) -> None:
-    """Raise OutputError for a file that could not be written, ConfigError if two outputs are the same file.
+def check_outputs(names: list[str], inputs: Sequence[str | None], overwrite: bool) -> None:
+    """Raise OutputError for a file that could not be written, or is there; ConfigError if two are the same file.
 
     ``inputs`` must not be overwritten; ``None`` stands for an input that was not given.
     """
-    from samesense.places import check_place
+    from samesense.places import check_absent, check_place
 
     files = [Path(name).expanduser().resolve() for name in names if name != "-"]
     if len(set(files)) < len(files) or names.count("-") > 1:
@@ -87,6 +89,7 @@ def check_outputs(names: list[str], inputs: Sequence[str | None]) -> None:
     for name in names:
         if name != "-":
             check_place(name, [path for path in inputs if path is not None])
+            check_absent(name, overwrite=overwrite)
 
 
 def _kept_rows(

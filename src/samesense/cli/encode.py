@@ -12,7 +12,7 @@ from samesense.api import use
 from samesense.choices import Chunk
 from samesense.cli.command import command_of
 from samesense.cli.hyphens import HYPHENS
-from samesense.cli.output import DropTexts, logger
+from samesense.cli.output import DropTexts, Flag, logger
 from samesense.encoder.vectors.quantize import VectorType
 from samesense.errors import ConfigError
 from samesense.types import TaskName
@@ -35,6 +35,7 @@ def encode(
     *,
     output: Annotated[str, HYPHENS] = "-",
     format: Literal["npy", "parquet", "jsonl"] | None = None,  # noqa: A002 - the name of the flag
+    overwrite: Flag = False,
     keep: str | None = None,
     vectors: VectorType = "float32",
     device: str | None = None,
@@ -53,6 +54,7 @@ def encode(
         output: .npy, .parquet or .jsonl file, or - for JSON lines on standard output; with --shard-size, a folder; or
             the URL of either.
         format: format of the output; by default that of its suffix, npy for shards.
+        overwrite: replace an existing file.
         keep: columns of tables that Parquet and JSON lines have beside text and embedding, as in id,title, or all [id,
             if there is one].
         vectors: how vectors are stored in npy and Parquet: 4, 2 or 1 byte per dimension, or one bit.
@@ -73,10 +75,12 @@ def encode(
     if shard_size is None:
         # They would be ignored, and the user wait for the speed of many workers.
         _check_no_shards(workers=workers, executor=executor, address=address)
-        _one_file(model, names, output, format, drop_bad_rows=drop_bad_rows, device=device, **options)
+        options |= {"overwrite": overwrite, "drop_bad_rows": drop_bad_rows, "device": device}
+        _one_file(model, names, output, format, **options)
         return
-    if drop_bad_rows:
-        raise ConfigError("--drop-bad-rows is for one output; received it with --shard-size. Leave one of them out.")
+    for flag, is_set in (("--drop-bad-rows", drop_bad_rows), ("--overwrite", overwrite)):
+        if is_set:
+            raise ConfigError(f"{flag} is for one output; received it with --shard-size. Leave one of them out.")
     settings = {
         **options,
         "shard_size": shard_size,
@@ -92,6 +96,7 @@ def _one_file(
     output: str,
     requested_format: Any,
     *,
+    overwrite: bool,
     columns: str | None,
     drop_bad_rows: bool,
     keep: str | None,
@@ -106,15 +111,17 @@ def _one_file(
     from samesense.inference.encode import encode_with_bar
     from samesense.inference.names import place_of
     from samesense.inference.output import Encoded, check_format, format_of, write_encoded
-    from samesense.places import check_place
+    from samesense.places import check_absent, check_place
     from samesense.urls import is_url, local
 
     form = format_of(output, requested_format)
     # All that can be wrong is checked before torch is loaded.
     check_format(form, vectors, keep)
     names = expand_patterns(sources)
-    if output != "-" and not is_url(output):
-        check_place(local(output), [*names, place_of(model)])
+    if output != "-":
+        if not is_url(output):
+            check_place(local(output), [*names, place_of(model)])
+        check_absent(output, overwrite=overwrite)
     texts, kept_columns = read_texts_with_columns(
         names, columns, "" if form == "npy" else keep, drop_bad_rows=drop_bad_rows
     )

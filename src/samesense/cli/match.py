@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from samesense.api import duplicates
 from samesense.cli.command import command_of
 from samesense.cli.dedup import check_outputs
-from samesense.cli.output import DropTexts, FileOrInput, FileOrOutput, Json, logger, put_json
+from samesense.cli.output import DropTexts, FileOrInput, FileOrOutput, Flag, Json, logger, put_json
 from samesense.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ def match(
     *,
     output: FileOrOutput = "-",
     unmatched: str | None = None,
+    overwrite: Flag = False,
     drop_bad_rows: DropTexts = False,
     json: Json = False,
     **options: Any,
@@ -36,6 +37,7 @@ def match(
         output: file for the matches, each with all columns of both rows, their numbers and the cosine: .tsv, .csv,
             .jsonl or .parquet; - is standard output, as TSV.
         unmatched: file for the rows of the first file that have no match.
+        overwrite: replace existing files.
         json: print the counts as a JSON object; the rows go to files.
     """
     from samesense.data.texts import read_usable
@@ -60,7 +62,7 @@ def match(
     if unmatched is not None:
         outputs.append(unmatched)
         unmatched_form = format_of(unmatched, source)
-    check_outputs(outputs, [source, target, place_of(options["model"]), options["pairs"]])
+    check_outputs(outputs, [source, target, place_of(options["model"]), options["pairs"]], overwrite)
     sources = read_usable(source, options.pop("columns"), drop_bad_rows=drop_bad_rows)
     name_rows(sources.texts, sources.indices)
     targets = read_usable(target, options.pop("target_columns"), drop_bad_rows=drop_bad_rows)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from samesense.api import data as api
 from samesense.cli.command import command_of
-from samesense.cli.output import FileOrOutput, Several, logger
+from samesense.cli.output import FileOrOutput, Flag, Several, logger
 from samesense.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ def mine_negatives(
     *,
     output: FileOrOutput = "-",
     format: Literal["lists", "triplets"] = "lists",  # noqa: A002 - the name of the flag
+    overwrite: Flag = False,
     relative_margin: float | Literal["none"] = 0.05,
     **options: Any,
 ) -> None:
@@ -32,6 +33,7 @@ def mine_negatives(
         output: file that train reads as it is: .jsonl, .tsv, .csv or .parquet; - is standard output, as JSON lines.
         format: lists has one row an anchor, with all its positives and negatives; triplets one row a negative and
             positive of an anchor, and none for an anchor without negatives.
+        overwrite: replace an existing file.
     """
     from samesense.cli.dedup import check_outputs
     from samesense.inference.names import place_of
@@ -44,7 +46,7 @@ def mine_negatives(
     if form in ("", ".txt"):
         raise ConfigError(f"`output` is a table, .jsonl, .tsv, .csv or .parquet; received {output!r}.")
     models = [name for name in (options["model"], options["score"]) if name is not None]
-    check_outputs([output], [*data, options["corpus"], *map(place_of, models)])
+    check_outputs([output], [*data, options["corpus"], *map(place_of, models)], overwrite)
     margin = None if relative_margin == "none" else relative_margin
     mined = api.mine_negatives(data, relative_margin=margin, **options)
     write_tables(Table(_lists(mined) if format == "lists" else _triplets(mined), output, form))

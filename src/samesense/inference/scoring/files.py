@@ -15,7 +15,7 @@ from samesense.data.rows.sources import Source, in_memory, is_there, load_rows, 
 from samesense.data.rows.text import split_suffix
 from samesense.data.rows.text_columns import SNIFFED_ROWS
 from samesense.data.rows.written import WrittenRow, WrittenTable, is_written, read_written
-from samesense.errors import ConfigError, DataError, OutputError
+from samesense.errors import ConfigError, DataError
 from samesense.execution.progress import progress_bar
 from samesense.files import open_output
 from samesense.inference.scoring.columns import SAME, ScoreColumns, Values, pair_of, text_columns
@@ -23,7 +23,7 @@ from samesense.inference.scoring.frames import with_columns
 from samesense.inference.scoring.summary import Scored
 from samesense.inference.scoring.writers import TextWriter, added_text, decimal_of, write_for_excel
 from samesense.inference.tables import FORMATS, Table, write_tables
-from samesense.places import check_place
+from samesense.places import check_absent, check_place
 from samesense.urls import local
 
 if TYPE_CHECKING:
@@ -73,8 +73,7 @@ class WritingOptions:
         if self.output == "-":
             return
         check_place(self.output, [name for name in inputs if name is not None])
-        if Path(self.output).is_file() and not self.overwrite:
-            raise OutputError(f"{self.output} is there. Name another output, or pass `overwrite` to replace it.")
+        check_absent(self.output, overwrite=self.overwrite)
 
 
 class SourceRow(NamedTuple):
