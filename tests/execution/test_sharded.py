@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from samesense.errors import OutputError, SamesenseError
+from samesense.errors import DataError, OutputError, SamesenseError
 from samesense.execution import folders, sharded
 from samesense.execution.sharded import ShardedJob
 from tests.execution.sharded_world import SIZES, Digits, make, manifest, shards
@@ -74,6 +74,26 @@ def test_shards_that_fail_are_said_and_the_others_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(sharded, "MAX_FAILED", 3)
     with pytest.raises(SamesenseError, match="3 shards could not be made"):
         make(Digits(tmp_path), tmp_path / "other")
+
+
+@pytest.mark.parametrize("missing", [(), (8,)])
+def test_damaged_shards_do_not_count_as_finished(tmp_path, missing):
+    make(Digits(tmp_path), tmp_path / "s")
+    whole = shards(tmp_path / "s")
+    for number in missing:
+        (tmp_path / "s" / "shards" / f"{number:05}.bin").unlink()
+    # One bit, and the end.
+    damaged = {3: b"3333332", 5: b"555"}
+    for number, content in damaged.items():
+        (tmp_path / "s" / "shards" / f"{number:05}.bin").write_bytes(content)
+    before = shards(tmp_path / "s")
+    with pytest.raises(DataError, match=r"00003\.bin, .*00005\.bin\. They are damaged.*Delete them"):
+        make(Digits(tmp_path), tmp_path / "s")
+    assert shards(tmp_path / "s") == before
+    for number in damaged:
+        (tmp_path / "s" / "shards" / f"{number:05}.bin").unlink()
+    make(Digits(tmp_path), tmp_path / "s")
+    assert shards(tmp_path / "s") == whole
 
 
 def test_ctrl_c_says_what_is_kept(tmp_path, monkeypatch):

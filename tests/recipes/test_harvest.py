@@ -156,7 +156,7 @@ def test_a_cluster_that_loses_a_machine_loses_and_doubles_nothing(place, tmp_pat
 def test_a_damaged_shard_is_said(place, tmp_path):
     make(place, tmp_path / "h")
     (tmp_path / "h" / "shards" / "00003.parquet").write_bytes(b"PAR1")
-    with pytest.raises(DataError, match=r"00003\.parquet is no whole shard"):
+    with pytest.raises(DataError, match=r"00003\.parquet\. They are damaged"):
         make(place, tmp_path / "h")
 
 

@@ -19,9 +19,9 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from samesense.errors import OutputError, SamesenseError
+from samesense.errors import DataError, OutputError, SamesenseError
 from samesense.execution.folders import folder_at
-from samesense.execution.progress import progress_bar
+from samesense.execution.progress import progress_bar, stage
 from samesense.execution.tasks import Executor, Failed, Work
 from samesense.execution.unread import Unread
 from samesense.execution.versions import changes, environment
@@ -119,11 +119,12 @@ class ShardedJob:
     def make(self, work: Work, executor: Executor, sizes: Sequence[int], unit: str) -> None:
         """Make the missing shards; ``work`` returns a :class:`Shard` for its number.
 
-        OutputError if a file is no shard of this job; SamesenseError if shards failed after all retries, and
-        KeyboardInterrupt on Ctrl-C; finished shards are kept.
+        OutputError if a file is no shard of this job; DataError if one is damaged; SamesenseError if shards failed
+        after all retries, and KeyboardInterrupt on Ctrl-C; finished shards are kept.
         """
         finished = self.finished(len(sizes))
         if finished:
+            self._check_content(finished)
             logger.info(f"{len(finished)} of {len(sizes)} shards are there already")
         if len(finished) < len(sizes):
             self._note_versions()
@@ -185,6 +186,23 @@ class ShardedJob:
                 )
             numbers.add(int(match[1]))
         return numbers
+
+    def _check_content(self, finished: Iterable[int]) -> None:
+        """Raise DataError for finished shards that are not what was written; a shard without a line is taken as it is.
+
+        Before the work, as they would else be found damaged after it, or by their readers.
+        """
+        history = self._history()
+        names = {self.name(shard): history[shard]["sha256"] for shard in sorted(finished) if shard in history}
+        with stage(f"checking {len(names)} finished shards"):
+            damaged = [name for name, sha256 in names.items() if not self.folder.is_intact(name, sha256)]
+        if damaged:
+            paths = ", ".join(str(self.folder.path(name)) for name in damaged[:3])
+            more = f" and {len(damaged) - 3} more" if len(damaged) > 3 else ""
+            raise DataError(
+                f"A finished shard has the SHA-256 that {HISTORY} notes, and these have another: {paths}{more}. They "
+                "are damaged, or were changed. Delete them and give the same command; they will be made again."
+            )
 
     def _keep(self, number: int, shard: Shard) -> None:
         # The file first: a line of the history must never name a shard that is not there.
