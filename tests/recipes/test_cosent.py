@@ -13,6 +13,7 @@ from samesense.recipes.cosent.settings import CosentSettings
 from samesense.recipes.dev_part import hold_out
 from samesense.recipes.job import Job
 from samesense.recipes.methods import METHODS
+from samesense.recipes.run_folder import check_new
 from samesense.recipes.settings import bind, read_settings, shipped
 from samesense.reports import read_results
 from samesense.training import manifest
@@ -127,14 +128,46 @@ def test_overwrite_is_asked_for_and_takes_only_its_own(parts, settings, tmp_path
     )
     record = manifest.read(tmp_path / "run")
     manifest.write(tmp_path / "run", record | {"status": "interrupted"})
-    with pytest.raises(OutputError, match=r"not finished\. Pass `resume` to go on with it, or `overwrite`"):
+    message = r"of cosent that is not finished\. Give the same command with `resume` to go on with it, or pass"
+    with pytest.raises(OutputError, match=message):
         METHODS["cosent"].run(parts["train"], quick, tmp_path / "run")
     manifest.write(tmp_path / "run", record | {"status": "interrupted", "method": "simcse"})
-    with pytest.raises(OutputError, match="is not empty"):  # a run of another method is not resumed
+    with pytest.raises(OutputError, match="of simcse that is not finished"):
         METHODS["cosent"].run(parts["train"], quick, tmp_path / "run")
     METHODS["cosent"].run(parts["train"], quick, tmp_path / "run", overwrite=True)
     assert (tmp_path / "run" / "notes.txt").read_text() == "mine"
     assert [path.name for path in (tmp_path / "run").glob("fold-*")] == ["fold-02"]
+
+
+def test_a_run_that_came_to_nothing_is_replaced(parts, settings, tmp_path):
+    run = METHODS["cosent"].run
+    quick = settings.model_copy(update={"max_steps": 2})
+    with pytest.raises(ModelError, match="diverged at step"):
+        run(parts["train"], quick.model_copy(update={"learning_rate": 1e30, "max_steps": 9}), tmp_path / "run")
+    (tmp_path / "run" / "notes.txt").write_text("mine")
+    assert (tmp_path / "run" / "history.jsonl").exists()
+    assert run(parts["train"], quick, tmp_path / "run").output.steps == 2
+    assert (tmp_path / "run" / "notes.txt").read_text() == "mine"
+    with pytest.raises(OutputError, match="is not empty"):
+        run(parts["train"], quick, tmp_path / "run")
+
+
+@pytest.mark.parametrize("left", ["checkpoints/checkpoint-1", "model", "fold-01", "refit/trained"])
+def test_a_run_that_can_be_resumed_is_not_replaced(tmp_path, left):
+    record = {"method": "cosent", "processes": 1, "status": "running"}
+    manifest.write(tmp_path, record)
+    check_new(tmp_path, overwrite=False)
+    (tmp_path / left).mkdir(parents=True)
+    with pytest.raises(OutputError, match="with `resume` to go on with it"):
+        check_new(tmp_path, overwrite=False)
+    check_new(tmp_path, overwrite=True)
+
+
+@pytest.mark.parametrize("record", [{"method": "harvest", "status": "running"}, {"mine": 1}])
+def test_a_manifest_of_something_else_is_not_replaced(tmp_path, record):
+    manifest.write(tmp_path, record)
+    with pytest.raises(OutputError, match="is not empty"):
+        check_new(tmp_path, overwrite=False)
 
 
 def test_a_model_that_cannot_be_loaded_costs_nothing(parts, settings, tmp_path):

@@ -21,7 +21,7 @@ from samesense.encoder.maps.standardize import FITTED, standardize
 from samesense.errors import DataError, ModelError
 from samesense.evaluation.task import checked_scores
 from samesense.execution.progress import stage
-from samesense.recipes import run_folder
+from samesense.recipes.earlier_run import CHECKPOINTS
 from samesense.recipes.held_out.cross_validation import (
     FOLDS_FOLDER,
     WEIGHT_SHARES,
@@ -101,7 +101,7 @@ def _scored_fold(
     precision: Precision = "float32" if selects == "nothing" else choice.precision
     score = score_of_pairs(adapter, held, precision)
     # Only a fold that was stopped has checkpoints: they are removed once it is scored.
-    resume = (folder / run_folder.CHECKPOINTS).is_dir()
+    resume = (folder / CHECKPOINTS).is_dir()
     recorder = StepScores(folder / STEP_SCORES, score, every=every, resume=resume)
     set_seed(settings.seed)
     trained = fit(

@@ -135,7 +135,7 @@ def _check_folder(output: Path, record: dict[str, Any], *, resume: bool, overwri
     if resume:
         manifest.check_same_run(output, record)
     else:
-        check_new(output, record["method"], overwrite=overwrite)
+        check_new(output, overwrite=overwrite)
         check_inputs(output, record)
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -29,9 +29,10 @@ from samesense.errors import AnotherRunError, ConfigError, DataError, MissingExt
 from samesense.execution.ranks import is_main
 from samesense.execution.trainer import TENSORBOARD
 from samesense.failures import shortened
-from samesense.files import LOCK, only_writer, read_json
+from samesense.files import LOCK, only_writer
 from samesense.inference.names import place_of
 from samesense.places import check_folder, name_without_folder
+from samesense.recipes.earlier_run import CHECKPOINTS, CURVE, REFIT, came_to_nothing, check_folder_of_run
 from samesense.recipes.held_out.cross_validation import FOLDS_FOLDER
 from samesense.recipes.held_out.pairs import DEV, MODEL, TEST
 from samesense.recipes.held_out.scores import HELD_OUT_SCORES
@@ -44,13 +45,9 @@ from samesense.training.step_scores import STEP_SCORES
 
 logger = logging.getLogger(__name__)
 
-CHECKPOINTS = "checkpoints"
 HISTORY = "history.jsonl"
 RESULTS = "results.jsonl"
 REPORT = "report.html"
-CURVE = "learning-curve"
-REFIT = "refit"
-"""Subfolder of a run for what takes the place of its model, the start or one trained on all pairs, until it has."""
 
 FOLDERS = (MODEL, CHECKPOINTS, TENSORBOARD, CURVE, FOLDS_FOLDER, REFIT)
 FOLD_SCORES = "scores.json"
@@ -75,7 +72,7 @@ def check(output: Path, record: dict[str, Any], *, resume: bool, overwrite: bool
     if not resume:
         if is_main():
             # In one process: the others may find what the first has written by then.
-            check_new(output, record["method"], overwrite=overwrite)
+            check_new(output, overwrite=overwrite)
             check_inputs(output, record)
         return {}
     if (output / MODEL).exists() and manifest.read(output).get("status") == "finished":
@@ -83,20 +80,11 @@ def check(output: Path, record: dict[str, Any], *, resume: bool, overwrite: bool
     return manifest.check_same_run(output, record)
 
 
-def check_new(output: Path, method: str, *, overwrite: bool) -> None:
-    """Raise OutputError where a new run may not be written to ``output``; one of the method may go on there."""
-    if not overwrite and _begun(output, method):
-        raise OutputError(
-            f"{output} holds a run that is not finished. Pass `resume` to go on with it, or `overwrite` to start again."
-        )
-    check_free(output, overwrite=overwrite)
-
-
-def _begun(output: Path, method: str) -> bool:
-    with suppress(DataError):  # it is not there, or no run's
-        record = read_json(output / manifest.FILE)
-        return record.get("method") == method and record.get("status") != "finished"
-    return False
+def check_new(output: Path, *, overwrite: bool) -> None:
+    """Raise OutputError where a new run may not be written to ``output``."""
+    if not overwrite:
+        check_folder_of_run(output)
+    check_free(output, overwrite=overwrite or came_to_nothing(output))
 
 
 def check_inputs(output: Path, record: dict[str, Any]) -> None:

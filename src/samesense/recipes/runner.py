@@ -28,6 +28,7 @@ from samesense.failures import imported
 from samesense.inference.models.load import load
 from samesense.metrics import paired_bootstrap, spearman
 from samesense.recipes import run_folder
+from samesense.recipes.earlier_run import REFIT
 from samesense.recipes.fold_runs import (
     curve_out_of_fold,
     score_of_pairs,
@@ -424,7 +425,7 @@ def _refitted(
     settings = job.settings.model_copy(update={"precision": trained.precision, "early_stopping_patience": None})
     share = _share_shown(job, trained)
     steps = settings.steps(settings.examples(examples))
-    folder = job.output / run_folder.REFIT
+    folder = job.output / REFIT
     refit_job = replace(
         job,
         data=examples,

@@ -25,7 +25,6 @@ from samesense.errors import ConfigError
 from samesense.execution.progress import clock_time
 from samesense.execution.ranks import is_main, world_size
 from samesense.files import write_json_lines
-from samesense.places import check_empty
 from samesense.recipes.cosent.settings import CosentSettings
 from samesense.recipes.dev_part import (
     held_share,
@@ -36,6 +35,7 @@ from samesense.recipes.dev_part import (
     shared,
     texts_of,
 )
+from samesense.recipes.earlier_run import check_folder_of_run
 from samesense.recipes.fitting import Fitting, fitting_method
 from samesense.recipes.held_out.anchor_set import AnchorSet
 from samesense.recipes.held_out.cross_validation import CrossValidation, deal_pairs
@@ -201,7 +201,7 @@ class TrainingPlan:
         from samesense.recipes.run_folder import check_new
 
         if free:
-            check_new(Path(output), self.method.name, overwrite=False)
+            check_new(Path(output), overwrite=False)
         self.settings.check_models()
         data_lines = self.method.check(self.train, self.settings)
         parts = {**self._pairs(), "refit": self.refit}
@@ -213,7 +213,7 @@ class TrainingPlan:
         ConfigError, DataError, ModelError and OutputError come before the first step, where a run could not end well.
         """
         if not (resume or overwrite) and is_main():
-            check_empty(Path(output))  # before torch is loaded, which takes seconds
+            check_folder_of_run(Path(output))  # before torch is loaded, which takes seconds
         self.settings.check_models()
         if self.cross_validation is not None and not resume:
             self._announce_folds(self.cross_validation, Path(output))

@@ -109,7 +109,7 @@ def estimate(
     """
     _check(settings, tests)
     if free:
-        check_new(output, METHOD, overwrite=False)
+        check_new(output, overwrite=False)
     job = _job(train, settings, output, dev, tests)
     return estimate_job(job, prepare, build=build_student)
 

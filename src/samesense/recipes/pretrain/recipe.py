@@ -39,6 +39,7 @@ from samesense.execution.trainer import StopOnInterrupt, newest_checkpoint, run_
 from samesense.execution.trainer_fields import check_trainer
 from samesense.losses.mlm import transformer_source
 from samesense.recipes import run_folder
+from samesense.recipes.earlier_run import CHECKPOINTS
 from samesense.recipes.origin.stages import check_apart, fingerprint
 from samesense.recipes.pretrain.settings import PretrainSettings
 from samesense.recipes.training_run import TrainingRun
@@ -106,7 +107,7 @@ def run(
     check_apart(sources, output)
     check_trainer(TrainingArguments, settings)
     if not resume:
-        run_folder.check_new(output, run_folder.PRETRAIN, overwrite=overwrite)
+        run_folder.check_new(output, overwrite=overwrite)
     set_seed(settings.seed)  # of a new head
     with stage(f"loading {settings.model}"):
         encoder = build(settings.model, device="cuda" if torch.cuda.is_available() else "cpu")
@@ -141,7 +142,7 @@ def run(
         logger.info(f"before: perplexity {math.exp(start):.4g} of the masked tokens held out")
         newest = None
         if resume:
-            newest = newest_checkpoint(output / run_folder.CHECKPOINTS)
+            newest = newest_checkpoint(output / CHECKPOINTS)
         trained = _trained(trainer, model, newest, settings, laps)
         best = trainer.state.best_metric
         if not trained.interrupted and best is not None:
@@ -237,7 +238,7 @@ def _trainer(
     arguments = training_arguments(
         TrainingArguments,
         settings,
-        output / run_folder.CHECKPOINTS,
+        output / CHECKPOINTS,
         eval_steps=settings.steps_between_evaluations(len(learnt)),
         metric="eval_loss",
         use_cpu=not torch.cuda.is_available(),
