@@ -234,6 +234,25 @@ def test_a_title_with_its_text_is_taken_for_a_sentence_with_a_class_and_that_is_
         read_pairs(path)
 
 
+def test_lists_of_two_texts_beside_a_score_are_no_documents(tmp_path):
+    path = tmp_path / "pairs.jsonl"
+    rows = [{"sentences": [f"a {row}", f"b {row}"], "score": row} for row in range(4)]
+    path.write_text(lines(rows))
+    with pytest.raises(DataError, match=r"two texts in each row, beside 'score'.*two columns, sentence1 and sentence2"):
+        kind_of(path)
+    path.write_text(lines([*rows, {"sentences": ["c"], "score": 1}]))
+    assert kind_of(path) == "documents"
+
+
+def test_a_text_that_is_longer_than_the_other_is_not_its_class():
+    answers = [f"Yes, at {hour}." for hour in range(6)]
+    questions = ["Is the museum open today?"] * 3 + ["Does the train leave this morning?"] * 3
+    topics = ["sport"] * 3 + ["food"] * 3
+    for left, right, kind in ((questions, answers, "tuples"), (answers, questions, "tuples"),
+                              (topics, answers, "classes"), (answers, topics, "classes")):  # fmt: skip
+        assert kind_of({"left": left, "right": right}) == kind
+
+
 def test_a_title_with_its_text_and_a_similarity_is_a_pair(tmp_path):
     for name, label in (("score", "1"), ("label", "0.7")):
         path = tmp_path / f"{name}.csv"

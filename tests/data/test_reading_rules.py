@@ -476,6 +476,10 @@ RULES = [
         )
     ),
     Rule("Labels", "a.csv", scored("0 %", "59 %"), Labels([0, 0.59]), {"label_range": (0, 1)}),
+    Rule("Labels", "a.csv", scored("2,588", "3,8", "5"), Refused("give their scale, such as `label_range` 0 5")),
+    Rule("Labels", "a.csv", scored("2,588", "3,8", "5"), Labels([2.588, 3.8, 5]), {"label_range": (0, 5)}),
+    Rule("Labels", "a.csv", scored("-0,5", "-1,000", "1,000"), Labels([-0.5, -1, 1]), {"label_range": (-1, 1)}),
+    Rule("Labels", "a.csv", scored("2,588", "3,8"), Refused("may be 2588 or 2.588"), {"label_range": (0, 5000)}),
     Rule("Labels", "a.csv", scored("0 %", "59 %"), Refused("`label_range` goes further"), {"label_range": (0, 100)}),
     Rule("Labels", "a.tsv", "a dog\ta cat\t59 %\na dog 1\ta cat 1\t100 %\n", Labels([0.59, 1])),
 ]

@@ -257,6 +257,7 @@ def _detect_from_rows(rows: Sequence[Row], source: str) -> DetectedKind:
     # Lists come first: no other kind has columns of these names with lists.
     list_columns = [name for name in ("sections", "sentences") if holds_lists(rows, name)]
     if list_columns:
+        _refuse_pairs_in_lists(rows, list_columns[0], source)
         return DetectedKind("documents", f"the lists in column {list_columns[0]}")
     layout = _layout_of_texts(rows, source)
     anchors = None
@@ -279,6 +280,17 @@ def _detect_from_rows(rows: Sequence[Row], source: str) -> DetectedKind:
     if guessed is None:
         raise _unknown_columns(rows, names, source)
     return guessed
+
+
+def _refuse_pairs_in_lists(rows: Sequence[Row], column: str, source: str) -> None:
+    """Raise DataError for lists of two texts each beside a label, which are pairs and no documents."""
+    label = first_of(LABEL_NAMES, spelled_names(names_in(rows)))
+    cells = [row[column] for _, row in rows]
+    if label is not None and all(isinstance(cell, list) and len(cell) == 2 for cell in cells):
+        raise DataError(
+            f"{source}: column {column!r} has two texts in each row, beside {label!r}: they seem to be labelled pairs, "
+            "and lists of sentences are read as documents. Write the texts into two columns, sentence1 and sentence2"
+        )
 
 
 def _detect_named_pairs(names: Sequence[str], source: str) -> DetectedKind | None:
@@ -444,14 +456,20 @@ def _guess_two_columns(rows: Sequence[Row], texts: Sequence[str], source: str) -
     """Return the kind of two text columns without other columns: sentences with classes, or pairs that match."""
     refuse_text(texts, source, rows)
     for classes, sentences in ((texts[1], texts[0]), (texts[0], texts[1])):
-        # In three rows or fewer, repeated values may be chance.
-        if len(rows) > 3 and has_repeated_values(rows, classes) and not has_repeated_values(rows, sentences):
+        # In three rows or fewer, repeated values may be chance. A text longer than the other is not its class.
+        repeats = len(rows) > 3 and has_repeated_values(rows, classes) and not has_repeated_values(rows, sentences)
+        if repeats and _characters_in(rows, classes) <= _characters_in(rows, sentences):
             return _guess(
                 "classes", [sentences, classes], f"a column of texts, {sentences}, and one of few values, {classes}"
             )
     return _guess(
         "tuples", texts, f"two columns of texts without a label, {join_names(texts)}, taken to belong together"
     )
+
+
+def _characters_in(rows: Sequence[Row], column: str) -> int:
+    """Return the number of characters of a column's cells."""
+    return sum(len(str(cells.get(column) or "")) for _, cells in rows)
 
 
 def _guess(kind: DataKind, columns: Sequence[str], by: str) -> DetectedKind:

@@ -130,18 +130,18 @@ def is_quantity(text: str) -> bool:
     return quantity is not None and not quantity["unit"]
 
 
-def plain_numbers(raw: Sequence[object], location: str, *, shares: bool = True) -> Sequence[object]:
+def plain_numbers(raw: Sequence[object], location: str, label_range: Scale | None = None) -> Sequence[object]:
     """Return labels with percentages divided by 100 and decimal commas replaced, if all labels are written that way.
 
     Args:
         raw: the cells of a column of labels.
         location: name of the column in messages.
-        shares: whether percentages may be divided by 100; ``False`` if a given scale goes beyond 1.
+        label_range: scale of the labels, if it is given.
 
     Raises:
         DataError: for ambiguous cells, such as ``1,000``, or percentages among plain numbers.
     """
-    _refuse_thousands(raw, location)
+    _refuse_thousands(raw, location, label_range)
     percents = [cell for cell in raw if _is_percent(cell)]
     if not percents:
         return with_points(raw)
@@ -151,7 +151,8 @@ def plain_numbers(raw: Sequence[object], location: str, *, shares: bool = True) 
             f"{location} holds percentages beside plain numbers, as in {percents[0]!r} and {plain_cells[0]!r}. Write "
             "all labels in one way."
         )
-    if not shares:
+    # Percentages are read as fractions, so they do not fit a given scale beyond 1.
+    if label_range is not None and label_range[1] > 1:
         raise DataError(
             f"{location} holds percentages, as in {percents[0]!r}, which are read as numbers from 0 to 1, and "
             "`label_range` goes further. Write the numbers without %, or give `label_range` 0 1."
@@ -181,21 +182,28 @@ def _is_percent(cell: object) -> bool:
     return isinstance(cell, str) and _PERCENT.fullmatch(cell.strip()) is not None
 
 
-def _refuse_thousands(raw: Sequence[object], location: str) -> None:
-    """Raise DataError if a mark may separate thousands or decimals, and no other number of the column settles it."""
+def _refuse_thousands(raw: Sequence[object], location: str, label_range: Scale | None) -> None:
+    """Raise DataError if a mark may separate thousands or decimals, and neither other numbers nor the scale settle it.
+
+    A given scale settles it where it holds the decimal, and not the thousands.
+    """
     texts = [_PERCENT.sub(r"\1", cell.strip()) for cell in raw if isinstance(cell, str)]
     grouped = next(
         (text for text in texts if _MANY_THOUSANDS.fullmatch(text) or _GROUPED_DECIMAL.fullmatch(text)), None
     )
     if grouped is not None:
         raise DataError(f"{location} has marks between thousands, as in {grouped!r}. Write the numbers without them.")
-    ambiguous = next((text for text in texts if _may_be_thousands(text, texts)), None)
-    if ambiguous is not None:
-        whole = re.sub(r"[,.]", "", ambiguous)
-        decimal = ambiguous.replace(",", ".")
+    for text in texts:
+        if not _may_be_thousands(text, texts):
+            continue
+        whole = float(re.sub(r"[,.]", "", text))
+        decimal = float(text.replace(",", "."))
+        if label_range is not None and label_range[0] <= decimal <= label_range[1] < abs(whole):
+            continue
         raise DataError(
-            f"{location} holds {ambiguous!r}, which may be {whole} or {float(decimal):g}. Write the numbers without "
-            "marks between thousands, and decimals with a point."
+            f"{location} holds {text!r}, which may be {whole:g} or {decimal:g}. Write the numbers without marks "
+            "between thousands, and decimals with a point; or, if they are decimals, give their scale, such as "
+            "`label_range` 0 5"
         )
 
 
@@ -361,14 +369,12 @@ def _parse_coded_classes(raw: Sequence[object], columns: Columns, source: str, l
 
 def _parse_scores(raw: Sequence[object], location: str, label_range: Scale | None) -> ParsedLabels:
     """Return labels that are numbers, or words with a value; ``location`` is the column in messages."""
-    # Percentages are read as fractions, so they do not fit a given scale beyond 1.
-    shares = label_range is None or label_range[1] <= 1
     _refuse_crosses(raw, location)
     cells = raw
     # Most columns hold numbers alone, and need no look at the words of many languages.
     if any(isinstance(cell, str) and not is_number(cell) for cell in raw):
         cells = translate_yes_no(raw, location)
-    return _parse_numbers(plain_numbers(cells, location, shares=shares), label_range, raw)
+    return _parse_numbers(plain_numbers(cells, location, label_range), label_range, raw)
 
 
 def _are_initials(raw: Sequence[object]) -> bool:
