@@ -167,7 +167,11 @@ def train_ours(
     facts = timed([*words, *flags, *(["--model", start] if start != "default" else [])])
     record = json.loads((output / "manifest.json").read_text(encoding="utf-8"))
     verdict = record.get("verdict") or {}
-    facts |= {"method": record["method"], "verdict": verdict.get("verdict", "none"), "kept": bool(verdict.get("kept"))}
+    facts |= {
+        "method": record["method"],
+        "verdict": verdict.get("verdict", "none"),
+        "kept": bool(verdict.get("keep_reason")),
+    }
     facts |= {name: record["settings"].get(name) for name in ("loss", "learning_rate", "epochs", "batch_size")}
     if "weight_share" in record:
         facts["weight_share"] = record["weight_share"]

@@ -169,7 +169,7 @@ def pretrain(args: argparse.Namespace, folder: Path) -> tuple[Timed, Timed, int,
     settings = PretrainSettings(model=args.model, max_steps=args.steps, eval_steps=args.steps, precision=precision)
     tokenizer = AutoTokenizer.from_pretrained(args.model)
     make = Blocks(tokenizer, settings.max_seq_length, settings.masked)
-    blocks = [block for document in recipe._cut(args.documents, settings, make) for block in document]
+    blocks = [block for document in recipe._cut_documents(args.documents, settings, make) for block in document]
     blocks = blocks[: args.steps * settings.batch_size]
 
     def peer(**faster: object) -> float:

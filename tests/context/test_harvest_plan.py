@@ -169,9 +169,9 @@ def test_no_pair_comes_twice_and_each_is_of_its_kind(world, unit, shares):
     for shard in range(whole.shards):
         planned = whole.shard(shard)
         assert len(planned.first) == len(planned.second) == len(planned.kinds)
-        assert sum(planned.wanted.values()) == whole.size(shard) == 100
+        assert sum(planned.requested.values()) == whole.size(shard) == 100
         counts = Counter(planned.kinds)
-        assert all(counts[kind] <= count for kind, count in planned.wanted.items())
+        assert all(counts[kind] <= count for kind, count in planned.requested.items())
         for first, second, kind in zip(planned.first.tolist(), planned.second.tolist(), planned.kinds, strict=True):
             key = frozenset(" ".join(words(corpus.sentence(i))) for i in (first, second))
             assert len(key) == 2, "a sentence with its copy"
@@ -225,7 +225,7 @@ def test_neighbours_are_nearer_the_closer_the_spacing(world):
 def test_what_cannot_be_had_is_left_out(world):
     short = plan(world, pairs=3000, shares={"section": 1.0, "random": 1.0})
     shards = [short.shard(shard) for shard in range(short.shards)]
-    assert sum(planned.wanted["section"] for planned in shards) == 1500
+    assert sum(planned.requested["section"] for planned in shards) == 1500
     counts = Counter(kind for planned in shards for kind in planned.kinds)
     assert counts["section"] < 1500 == counts["random"]
     assert any("sections have at most" in line for line in short.describe())
@@ -241,7 +241,7 @@ def test_in_one_section_other_kinds_are_not_searched_for(tmp_path, monkeypatch):
         patch.setattr(NeighbourUnits, "members", lambda *unit: 1 / 0)
         whole = Plan(corpus, Tfidf(corpus, tmp_path / "i"), mixture(pairs=300, shares=ALL, unit=8))
         planned = whole.shard(0)
-    assert set(planned.kinds) == {"section"} and len(planned.kinds) == planned.wanted["section"]
+    assert set(planned.kinds) == {"section"} and len(planned.kinds) == planned.requested["section"]
     assert any("pairs of other kinds cannot be had" in line for line in whole.describe())
     apart = Plan(corpus, Tfidf(corpus, tmp_path / "i"), mixture(pairs=300, shares={"random": 1.0}, unit=8))
     assert len(apart.shard(0).kinds) == 300
@@ -252,7 +252,7 @@ def test_shares_add_up_over_shards(world):
     odd = plan(world, pairs=997, shard_size=33, shares={"random": 0.1, "neighbours": 0.2, "section": 0.7})
     sums = Counter()
     for shard in range(odd.shards):
-        wanted_of_shard = odd.shard(shard).wanted
+        wanted_of_shard = odd.shard(shard).requested
         assert sum(wanted_of_shard.values()) == odd.size(shard)
         sums.update(wanted_of_shard)
     assert sum(sums.values()) == 997

@@ -55,8 +55,8 @@ def test_kinds_are_as_they_are_called_and_no_pair_comes_twice(corpus):
         near = b in ranks[a] or a in ranks[b]
         assert kind == ("section" if sections[a] == sections[b] else "neighbours" if near else "random")
         assert score == pytest.approx(float(vectors[a] @ vectors[b]), abs=1e-6)
-    counts = {kind: planned.kinds.count(kind) for kind in planned.wanted}
-    assert planned.wanted == {"random": 400, "neighbours": 400, "section": 200}
+    counts = {kind: planned.kinds.count(kind) for kind in planned.requested}
+    assert planned.requested == {"random": 400, "neighbours": 400, "section": 200}
     assert counts["random"] == counts["neighbours"] == 400
     near = [pair for pair, kind in zip(pairs, planned.kinds, strict=True) if kind == "neighbours"]
     best = [min(ranks[a].get(b, 99), ranks[b].get(a, 99)) for a, b in near]

@@ -28,9 +28,9 @@ def corpus(tmp_path_factory):
     return Corpus.build(tmp_path_factory.mktemp("corpus") / "c", some_documents(8))
 
 
-def fitted(reader, *, weights=(0.4, 0.2, 0.4), dim=12, kept=20):
+def fitted(reader, *, weights=(0.4, 0.2, 0.4), dim=12, kept_words=20):
     by_name = dict(zip(("weight_own", "weight_state", "weight_words"), weights, strict=True))
-    settings = OriginSettings(**by_name, kept_words=kept, dimensions=dim, seed=1)
+    settings = OriginSettings(**by_name, kept_words=kept_words, dimensions=dim, seed=1)
     return fit_parts(reader, reader.read(some_sentences(60, seed=5)), settings)
 
 
@@ -150,7 +150,7 @@ def test_parts_equal_the_formula(reader, tmp_path):
 
 def test_all_dimensions_of_the_reference_keep_the_cosines_of_its_words(reader):
     readings = reader.read(some_sentences(30, seed=5))
-    words = WordPart.fit(reader.words, readings.log_probs, kept=50, dim=1000, seed=1)
+    words = WordPart.fit(reader.words, readings.log_probs, kept_words=50, dim=1000, seed=1)
     assert words.components.shape[1] == 29
     rows, dense = words.rows(readings.log_probs).toarray(), words.apply(readings.log_probs)
     unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)

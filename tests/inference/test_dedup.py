@@ -71,7 +71,10 @@ def test_another_threshold_needs_no_model_and_is_what_it_would_have_been(
     expected = {threshold: samesense.dedup(texts, model=model, threshold=threshold) for threshold in (0.99, 0.92, 0.8)}
     monkeypatch.setattr(type(model), "encode", lambda *_, **__: pytest.fail("encoded again"))
     for threshold, expected_result in expected.items():
-        for result in (first.at(threshold), samesense.dedup(texts, model=model, threshold=threshold, work=work)):
+        for result in (
+            first.with_threshold(threshold),
+            samesense.dedup(texts, model=model, threshold=threshold, work=work),
+        ):
             assert result.threshold == threshold
             assert np.array_equal(result.kept_by, expected_result.kept_by)
             assert result.scores == pytest.approx(expected_result.scores)
@@ -203,7 +206,7 @@ def test_matches_are_the_closest_rows_of_the_other_list():
         true = {(i, int(j)): table[i, j] for i in range(30) for j in np.argsort(-table[i])[:top] if table[i, j] >= 0.6}
         assert {pair[:2]: pair.score for pair in result.pairs} == pytest.approx(true, abs=1e-6)
         assert result.unmatched.tolist() == sorted(set(range(30)) - {i for i, _ in true})
-    again = result.at(0.8)
+    again = result.with_threshold(0.8)
     assert {pair[:2] for pair in again.pairs} == {pair for pair, score in true.items() if score >= 0.8}
 
 
@@ -215,7 +218,7 @@ def test_results_are_compared_and_pickled_without_their_search():
         assert str(copied) == str(result) and copied.to_dicts() == result.to_dicts()
         assert result == result and result != copied and hash(result)
         with pytest.raises(ConfigError, match="A result that was pickled has one threshold"):
-            copied.at(0.8)
+            copied.with_threshold(0.8)
 
 
 def test_more_matches_than_links_of_a_row_can_be_asked_for():

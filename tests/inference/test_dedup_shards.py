@@ -79,9 +79,12 @@ def test_many_workers_find_what_one_process_finds(seed, by, workers, tmp_path):
         same_links(many, one)
         with np.load(many / "links.npz") as links:
             assert (links["beyond"] > -1).any()
-        same(result.at(threshold + 0.03), expected.at(threshold + 0.03))
+        same(result.with_threshold(threshold + 0.03), expected.with_threshold(threshold + 0.03))
         # One process goes on with the folder of many.
-        same(search(tmp_path / "world", many, threshold=threshold + 0.03, by=by), expected.at(threshold + 0.03))
+        same(
+            search(tmp_path / "world", many, threshold=threshold + 0.03, by=by),
+            expected.with_threshold(threshold + 0.03),
+        )
     done = tasks(tmp_path / "world")
     for stage, least in (("EncodeWork", 6), ("ListsWork", 6), ("LinksWork", 5)):
         assert sum(line.startswith(stage) for line in done) >= 2 * least
@@ -94,7 +97,7 @@ def test_a_lower_threshold_is_searched_by_the_workers_again(place, tmp_path, mon
         make(place, tmp_path / "many", threshold=0.95)
     assert SHARDED in names(tmp_path / "many")
     result = make(place, tmp_path / "many", threshold=0.95)
-    same(result.at(0.7), search(place, tmp_path / "one", threshold=0.95).at(0.7))
+    same(result.with_threshold(0.7), search(place, tmp_path / "one", threshold=0.95).with_threshold(0.7))
     assert len([line for line in tasks(place) if line.startswith("LinksWork 0")]) == 2
 
 
@@ -146,7 +149,7 @@ def test_many_workers_match_what_one_process_matches(workers, place, tmp_path):
         result = make(place, many, workers=workers, **options)
         assert len(expected.pairs) > 100
         for level in (threshold, threshold + 0.02):
-            assert result.at(level).pairs == expected.at(level).pairs
+            assert result.with_threshold(level).pairs == expected.with_threshold(level).pairs
         assert (result.recall, result.sampled) == (expected.recall, expected.sampled)
         assert names(many) == names(one)
         same_links(many, one)

@@ -74,15 +74,15 @@ def test_lines_are_those_of_the_whole_file_wherever_it_is_cut(place, tmp_path):
     expected = read_texts(str(path))
     for size in (1, 2, 7, 59, 60, 61, 1000):
         counted = []
-        source = inputs.cut([str(path)], size, on_rows=counted.append)
+        source = inputs.split_shards([str(path)], size, on_rows=counted.append)
         assert [text for shard in range(len(source.parts)) for text in source.read(shard)[0]] == expected, size
         assert [cut_shard.rows for cut_shard in source.parts[:-1]] == [size] * (
             len(source.parts) - 1
         ) and source.rows == 60
         assert source.parts[-1].end == source.files[0].size == path.stat().st_size and sum(counted) == 60
-        assert source.sha256 == inputs.cut([str(path)], 60).sha256
+        assert source.sha256 == inputs.split_shards([str(path)], 60).sha256
     (tmp_path / "ended.txt").write_text("one\ntwo\n")
-    assert [cut_shard.rows for cut_shard in inputs.cut([str(tmp_path / "ended.txt")], 1).parts] == [1, 1]
+    assert [cut_shard.rows for cut_shard in inputs.split_shards([str(tmp_path / "ended.txt")], 1).parts] == [1, 1]
 
 
 def test_the_manifest_says_what_it_was_made_of(place, tmp_path):
@@ -124,7 +124,7 @@ def test_nothing_is_made_or_counted_twice(place, tmp_path, monkeypatch):
     make(place, tmp_path / "v")
     before = manifest(tmp_path / "v")
     monkeypatch.setattr(sharded_world, "encode", lambda texts: 1 / 0)
-    monkeypatch.setattr(inputs, "cut", lambda *words: 1 / 0)
+    monkeypatch.setattr(inputs, "split_shards", lambda *words: 1 / 0)
     done, lines = make(place, tmp_path / "v")
     assert done.rows == 60 and lines == ["9 of 9 shards are there already"]
     assert manifest(tmp_path / "v") == before
@@ -177,7 +177,7 @@ def test_another_input_or_model_is_refused(place, tmp_path):
 
 def test_a_worker_looks_at_what_it_reads_and_opens(place, tmp_path):
     path = place / "texts.txt"
-    source, settings = inputs.cut([str(path)], 7), ShardSettings(shard_size=7)
+    source, settings = inputs.split_shards([str(path)], 7), ShardSettings(shard_size=7)
     work = EncodeWork(str(place), source, settings, open_made_up, "made up ")
     assert work(8).rows == 4
     path.write_bytes(path.read_bytes().replace(b"row 16", b"row 61"))
@@ -236,7 +236,7 @@ def test_what_cannot_be_read_by_place_is_refused(place, tmp_path):
 def test_all_rows_without_a_text_are_named_at_once(tmp_path):
     (tmp_path / "t.txt").write_text("a\n\nb\n \nc\n")
     with pytest.raises(DataError, match=r"2 of 5 rows cannot be used\.\s+row 2, .*\s+row 4, "):
-        inputs.cut([str(tmp_path / "t.txt")], 1)
+        inputs.split_shards([str(tmp_path / "t.txt")], 1)
 
 
 def test_on_a_cluster_workers_take_the_gpu_and_the_driver_does_not(place, tmp_path, monkeypatch):

@@ -277,7 +277,7 @@ def test_pairs_are_taken_as_they_are_whatever_their_labels(tmp_path):
     rows = [(*pair, float(index)) for index, pair in enumerate(PAIRS)]
     for index, source in enumerate((rows, PAIRS, samesense.read(rows))):
         result = samesense.label(source, output=tmp_path / f"{index}.tsv", scorer=scored, pairs_by="random")
-        assert result.wanted == result.labelled == 20
+        assert result.requested == result.labelled == 20
         read = samesense.read(result.path)
         assert set(zip(read.sentences1, read.sentences2, strict=True)) == set(PAIRS)
         assert read.labels == scored(zip(read.sentences1, read.sentences2, strict=True)).tolist()
@@ -396,4 +396,4 @@ def test_documents_are_read_as_their_sentences(tmp_path):
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "a.txt").write_text("One is here. Two is there.\n\nThree is gone.\n")
     result = samesense.label(tmp_path / "docs", output=tmp_path / "b.tsv", scorer=scored, pairs_by="random")
-    assert result.wanted == 3
+    assert result.requested == 3

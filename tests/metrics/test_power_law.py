@@ -41,7 +41,7 @@ def test_the_band_holds_what_twice_the_rows_give():
     widths = []
     for seed in range(20):
         scores, labels = made(seed)
-        twice = fit_learning_curve(ROWS, scores, labels, samples=200).at(2000, less=1000)
+        twice = fit_learning_curve(ROWS, scores, labels, samples=200).predict(2000, less=1000)
         assert twice.low <= twice.high
         inside += twice.low <= 0.0326 <= twice.high  # the gain on 400,000 pairs
         widths.append(twice.high - twice.low)
@@ -67,14 +67,14 @@ def test_the_band_of_a_gain_is_that_of_differences():
     curve = fit_learning_curve(ROWS, *made(2), samples=40)
     limit, factor, exponent = curve.resampled.T
     larger, less = (limit - factor * (rows / 1000) ** -exponent for rows in (2000, 1000))
-    twice = curve.at(2000, less=1000)
+    twice = curve.predict(2000, less=1000)
     assert (twice.low, twice.high) == pytest.approx(np.quantile(larger - less, [0.025, 0.975]))
 
 
 def test_the_same_again_and_the_figures_are_those_of_the_models():
     scores, labels = made(1)
     first, again = (fit_learning_curve(ROWS, scores, labels, samples=50) for _ in range(2))
-    assert first.at(2000) == again.at(2000)
+    assert first.predict(2000) == again.predict(2000)
     ranks = np.argsort(np.argsort(labels))
     expected = np.corrcoef(np.argsort(np.argsort(scores[0])), ranks)[0, 1]
     assert first.figures[0] == pytest.approx(expected)

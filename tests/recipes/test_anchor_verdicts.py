@@ -40,7 +40,7 @@ def test_a_run_has_a_verdict_on_anchors_held_out(run):
 
 
 def test_the_model_is_then_trained_on_all_unless_the_start_is_kept(run, tmp_path):
-    assert bool(run.verdict.kept) != bool(run.verdict.refit)
+    assert bool(run.verdict.keep_reason) != bool(run.verdict.refit)
     trained = samesense.train(some_rows(120), output=tmp_path / "run", model="default", keep_start="never", **QUICK)
     assert trained.verdict.refit == "model/ was then trained on all 120 anchors, by the same settings"
     once = samesense.train(

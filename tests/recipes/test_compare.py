@@ -16,7 +16,7 @@ from samesense.inference.models.load import apply_maps, load
 from samesense.recipes.compare import cost as cost_module
 from samesense.recipes.compare import memory as memory_module
 from samesense.recipes.compare.cost import measure_costs
-from samesense.recipes.compare.models import _seed, named, open_models
+from samesense.recipes.compare.models import _seed, name_models, open_models
 from samesense.recipes.compare.recipe import compare
 from samesense.recipes.compare.runs import read_runs
 from samesense.recipes.compare.sentences import PAIRS, own_sentences, read_topics
@@ -351,12 +351,12 @@ def test_models_have_the_shortest_names_that_tell_them_apart(tmp_path):
     (tmp_path / "old" / "other").mkdir(parents=True)
     runs = tmp_path / "runs"
     specs = [f"{runs}/a-1/model", f"{runs}/a-2/model+whiten", f"{runs}/other", f"{tmp_path}/old/other", "default"]
-    assert [name for name, _ in named(specs)] == ["a-1", "a-2+whiten", "runs/other", "old/other", "default"]
+    assert [name for name, _ in name_models(specs)] == ["a-1", "a-2+whiten", "runs/other", "old/other", "default"]
     assert [_seed(spec) for spec in specs] == [1, 2, 1, None, None]
     assert _seed(f"{runs}/a-2?cls") == 2
-    assert [name for name, _ in named([f"{runs}/other"] * 2)] == [f"{runs}/other"] * 2  # refused later
+    assert [name for name, _ in name_models([f"{runs}/other"] * 2)] == [f"{runs}/other"] * 2  # refused later
     objects = [torch.nn.Linear(2, 2), torch.nn.Linear(2, 2), torch.nn.ReLU()]
-    assert [name for name, _ in named(objects)] == ["Linear", "Linear 2", "ReLU"]
+    assert [name for name, _ in name_models(objects)] == ["Linear", "Linear 2", "ReLU"]
 
 
 def lengths(texts):

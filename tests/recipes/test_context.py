@@ -111,7 +111,7 @@ def test_a_start_that_the_surrogate_does_not_surpass_is_kept(
     assert start_scores != pytest.approx(surrogate_scores)
     assert kept_scores == pytest.approx(start_scores if is_kept else surrogate_scores, abs=1e-6)
     assert (
-        ("surrogate/model" in trained.verdict.kept)
+        ("surrogate/model" in trained.verdict.keep_reason)
         == is_kept
         == any("kept: model/ is the start" in line for line in lines)
     )

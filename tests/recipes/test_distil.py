@@ -90,7 +90,7 @@ def test_quality_and_speed_are_in_table_manifest_results_and_card(tiny_trunk, to
     student, teacher = done.report.lines
     assert set(student.spearman) == {"dev.tsv", "test.tsv"}
     means = [np.mean(list(line.spearman.values())) for line in (student, teacher)]
-    assert teacher.kept == (pytest.approx(means[0] / means[1]) if means[1] > 0 else None)
+    assert teacher.retained_share == (pytest.approx(means[0] / means[1]) if means[1] > 0 else None)
     assert student.parameters < teacher.parameters
     assert min(teacher.faster) > 0
     manifest = read_manifest(tmp_path / "run")

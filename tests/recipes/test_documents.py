@@ -39,7 +39,7 @@ def test_a_run_on_documents_ends_with_a_verdict_on_sections(documents, tiny_trun
     assert (finding.role, finding.n, finding.metric) == ("held-out sections", 10, "accuracy")
     assert "documents held out" in finding.line()
     assert "about topics, not about meaning" in finding.line()
-    assert trained.verdict.kept == ""
+    assert trained.verdict.keep_reason == ""
     assert manifest.read(tmp_path / "run")["verdict"]["sets"][0]["role"] == "held-out sections"
 
 
@@ -64,7 +64,7 @@ def test_the_start_is_kept_where_training_does_not_help(documents, tiny_trunk, t
     assert np.allclose(load(trained.folder).encode(texts), start, atol=1e-5) == is_kept
     card = (trained.model / "README.md").read_text(encoding="utf-8")
     if not is_kept:
-        assert trained.verdict.kept == ""
+        assert trained.verdict.keep_reason == ""
         assert "trained by simcse" in card
     else:
         assert "model/ is the start" in str(trained)

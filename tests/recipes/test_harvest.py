@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from samesense.errors import ConfigError, DataError, ModelError, OutputError
-from samesense.recipes.harvest.recipe import ShardWork, harvest, opened
+from samesense.recipes.harvest.recipe import ShardWork, harvest, open_work
 from samesense.recipes.harvest.settings import HarvestSettings
 from tests.recipes.harvest_world import SETTINGS, MadeUp, make, shards, world
 
@@ -39,7 +39,7 @@ def test_a_harvest_is_scored_pairs_with_their_places(place, tmp_path):
     assert summary.pairs == len(rows) == 240 - sum(summary.undefined.values())
     assert summary.undefined["all fits of a sentence are alike"] > 0
     assert dict(Counter(row["kind"] for row in rows)) == summary.scored
-    assert summary.wanted == summary.planned == {"random": 96, "neighbours": 96, "section": 48}
+    assert summary.requested == summary.planned == {"random": 96, "neighbours": 96, "section": 48}
     starts = [0, *corpus._documents.tolist()]
     for row in rows:
         for which in "12":
@@ -58,8 +58,8 @@ def test_a_harvest_is_scored_pairs_with_their_places(place, tmp_path):
 
 def test_pairs_that_are_missing_are_said(place, tmp_path):
     summary, lines = make(place, tmp_path / "h", pairs=2000, shard_size=1000, unit=2, neighbours=0.0, section=1.0)
-    missing = summary.wanted["section"] - summary.planned["section"]
-    assert missing > 0 and summary.wanted["random"] == summary.planned["random"]
+    missing = summary.requested["section"] - summary.planned["section"]
+    assert missing > 0 and summary.requested["random"] == summary.planned["random"]
     (message,) = [line for line in lines if line.startswith("missing where the units of a shard were used up")]
     assert f"section {missing}" in message
 
@@ -114,7 +114,7 @@ def test_another_origin_is_refused(place, tmp_path):
         make(place, tmp_path / "h")
     work = ShardWork(place, HarvestSettings(**SETTINGS), MadeUp).expecting({"generator": "made up"})
     with pytest.raises(ModelError, match=r"Every worker must have the same Origin; .* another generator"):
-        opened(work)
+        open_work(work)
 
 
 def test_scores_that_are_all_alike_are_refused_as_they_are_made(place):

@@ -37,7 +37,7 @@ def test_pairs_of_its_corpus_are_harvested_by_any_workers_and_after_a_stop(made,
     folder_one = tmp_path / "one"
     second = tmp_path / "two"
     summary = harvest(made, folder_one, chosen)
-    assert (summary.pairs, summary.wanted) == (90, {"random": 36, "neighbours": 36, "section": 18})
+    assert (summary.pairs, summary.requested) == (90, {"random": 36, "neighbours": 36, "section": 18})
     monkeypatch.setattr(recipe_of_harvest, "parquet", lambda *_: 1 / 0)  # stopped once all sentences are read
     with pytest.raises(SamesenseError):
         harvest(made, second, chosen.model_copy(update={"workers": 2}))
@@ -97,7 +97,7 @@ def test_a_harvest_is_the_same_after_a_kill_and_on_a_cluster(made, tmp_path, int
 
 
 def test_a_worker_that_has_another_origin_is_refused(monkeypatch):
-    monkeypatch.setattr(harvest_vectors, "opened", lambda folder, device: SimpleNamespace(identity="another"))
+    monkeypatch.setattr(harvest_vectors, "open_word_origin", lambda folder, device: SimpleNamespace(identity="another"))
     with pytest.raises(ModelError, match="Every worker must have the same Origin"):
         harvest_vectors.VectorWork(Path("o"), "cpu", (0,), "one")(0)
 
@@ -118,7 +118,7 @@ def test_a_harvest_of_next_words_says_what_it_cost_and_what_is_missing(made, tmp
     messages = listen()
     summary = harvest(made, tmp_path / "h", HarvestSettings(pairs=1700, shard_size=1000, sentences=60))
     message = "\n".join(messages)
-    missing = summary.wanted["section"] - summary.planned["section"]
+    missing = summary.requested["section"] - summary.planned["section"]
     assert missing > 0 and "missing since there are no more of the kind, and not replaced: " in message
     assert f"section {missing}" in message and "units" not in message
     assert "60 sentences, " in message and " s of a worker each" in message

@@ -60,7 +60,7 @@ def tiny_decoder(tiny_trunk, tmp_path_factory):
 
 def batch_of(folder, length=12):
     make = Blocks(AutoTokenizer.from_pretrained(folder), length, 0.3)
-    blocks = [block for document in some_documents(3) for block in make.cut(document)]
+    blocks = [block for document in some_documents(3) for block in make.cut_blocks(document)]
     return make, blocks, make.batch([Masked(blocks, make, len(blocks), (0,))[index] for index in range(5)])
 
 
@@ -146,7 +146,7 @@ def test_blocks_are_the_text_and_masks_are_the_share(tiny_trunk):
     tokenizer = make.tokenizer
     (document,) = some_documents(1)
     words = " ".join(document[0]).lower().replace(".", " [UNK]").split()
-    read = [tokenizer.convert_ids_to_tokens(block)[1:-1] for block in make.cut(document)]
+    read = [tokenizer.convert_ids_to_tokens(block)[1:-1] for block in make.cut_blocks(document)]
     joined = [token for block in read for token in block]
     assert joined == words[: len(joined)] and len(words) - len(joined) < 8
     assert all(block[0] == tokenizer.cls_token_id and block[-1] == tokenizer.sep_token_id for block in blocks)

@@ -199,7 +199,7 @@ def test_speeds_have_ranges_and_those_that_were_not_measured_in_turns_are_marked
     small = timed("small", 0.89, 280, 310, 300)
     third_line = line("other", 0.8, 700)
     held = result_of([best, small, third_line], small)
-    assert "about 3.0 times as fast (300 (280 to 310) against 100 (90 to 110)" in "\n".join(held.said())
+    assert "about 3.0 times as fast (300 (280 to 310) against 100 (90 to 110)" in "\n".join(held.describe())
     (*_, first, second, third) = held.table().splitlines()
     assert " 100 (90 to 110) " in first and " 300 (280 to 310) " in second and " ~700 " in third
     assert "timed in turns" in str(held) and "~ was timed by itself" in str(held)
@@ -280,7 +280,7 @@ def test_what_is_recommended():
 def test_rungs_and_who_takes_part():
     assert [rungs(count) for count in (1, 2, 3, 4, 9, 10, 27)] == [1, 2, 2, 3, 3, 4, 4]
     costs = Costs(texts_a_step=32, dev_texts=1000)
-    every = [Entrant(start=START, given={"learning_rate": 10.0**-exponent}) for exponent in range(30)]
+    every = [Entrant(start=START, overrides={"learning_rate": 10.0**-exponent}) for exponent in range(30)]
     counts = [len(that_fit(every, costs, seconds)) for seconds in (1, 30, 100, 1000, 10_000)]
     assert counts == sorted(counts)
     assert (counts[0], counts[-1]) == (0, 30)
@@ -289,8 +289,8 @@ def test_rungs_and_who_takes_part():
 
 def test_costs_are_guessed_and_then_known():
     costs = Costs(texts_a_step=32, dev_texts=1000)
-    entrant = Entrant(start=START, given={"loss": "mse"})
-    other_entrant = Entrant(start=START, given={"loss": "cosent"})
+    entrant = Entrant(start=START, overrides={"loss": "mse"})
+    other_entrant = Entrant(start=START, overrides={"loss": "cosent"})
     guess = costs.step_of(entrant)
     costs.learn(entrant.name, "m", 10, 20.0, 25.0)
     assert costs.step_of(entrant) == costs.step_of(other_entrant) == 2.0 != guess

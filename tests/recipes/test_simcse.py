@@ -161,4 +161,4 @@ def test_nothing_is_trained_where_nothing_could_show_its_help(
     assert run.output.steps == steps and (KEEPS_START in messages) == (not steps)
     start, end = (copy_weights(build(path, device="cpu")) for path in (str(tiny_trunk), str(run.folder)))
     assert all(torch.equal(start[name], end[name]) for name in start) == (not steps)
-    assert bool(run.verdict.kept) == (not steps)
+    assert bool(run.verdict.keep_reason) == (not steps)

@@ -184,7 +184,7 @@ def test_few_pairs_are_scored_out_of_fold_and_kept_for_the_calibration(tiny_trun
     assert "`folds` none" in next(line for line in messages if line.startswith("cross-validation"))
     held_out = read_held_out(run.folder)
     assert len(set(held_out.folds)) == 5 and held_out.data.labels == [label for *_, label in rows]
-    figure = task.start if run.verdict.kept else task.end
+    figure = task.start if run.verdict.keep_reason else task.end
     assert figure == pytest.approx(spearman(held_out.scores, held_out.data.labels))
     for number in range(5):
         inside = {
@@ -342,7 +342,7 @@ def test_a_start_that_training_harms_is_kept(with_test, keep_start, is_kept, tmp
     start = samesense.load("default", precision="float32").encode(texts)
     saved = samesense.load(tmp_path / "run", precision="float32").encode(texts)
     assert np.allclose(start, saved, atol=1e-5) == is_kept
-    assert ("training did not raise its figure on" in run.verdict.kept) == is_kept
+    assert ("training did not raise its figure on" in run.verdict.keep_reason) == is_kept
     assert ("kept: model/ is the start, default" in str(run)) == is_kept
 
 
@@ -352,7 +352,7 @@ def test_a_run_killed_once_it_has_put_back_its_start_evaluates_what_it_trained(t
     parts = {name: some_rows(60, [0, 1, 2, 3], seed=seed) for name, seed in (("dev", 1), ("test", 2))}
     settings = parts | QUICK | {"model": "default", "learning_rate": 1e-3}
     whole = samesense.train(train, output=tmp_path / "whole", **settings)
-    assert whole.verdict.kept and whole.verdict.task.end < whole.verdict.task.start
+    assert whole.verdict.keep_reason and whole.verdict.task.end < whole.verdict.task.start
 
     with monkeypatch.context() as context:
         context.setattr(run_folder, "write_card", lambda *_: signal.raise_signal(signal.SIGINT))
@@ -360,7 +360,7 @@ def test_a_run_killed_once_it_has_put_back_its_start_evaluates_what_it_trained(t
             samesense.train(train, output=tmp_path / "killed", **settings)
     resumed = samesense.train(train, output=tmp_path / "killed", resume=True, **settings)
     assert resumed.verdict.task.end == pytest.approx(whole.verdict.task.end, abs=1e-6)
-    assert resumed.verdict.kept and not (tmp_path / "killed" / "refit").exists()
+    assert resumed.verdict.keep_reason and not (tmp_path / "killed" / "refit").exists()
     texts = [row[0] for row in train[:5]]
     vectors = [samesense.load(model, precision="float32").encode(texts) for model in ("default", resumed.folder)]
     assert np.allclose(*vectors, atol=1e-5)
@@ -434,4 +434,4 @@ def test_a_start_is_not_trained_again(tmp_path, monkeypatch):
         for index, (first, second, label) in enumerate(some_rows(120, [0, 1, 2, 3]))
     ]
     run = samesense.train(rows, output=tmp_path / "run", model="default", **(QUICK | {"learning_rate": 1e-3}))
-    assert bool(run.verdict.kept) != bool(run.verdict.refit)
+    assert bool(run.verdict.keep_reason) != bool(run.verdict.refit)

@@ -89,7 +89,7 @@ def test_a_batch_lists_each_text_once(tiny, data):
             assert texts.setdefault(("own", row, index) if own_copy else text, number) == number
             assert key == key_of("same")(text)
     assert sorted(texts.values()) == list(range(len(texts)))  # one number a text, one text a number
-    assert batches.encoded == len(texts) < batches.given == ANCHORS * 6
+    assert batches.encoded == len(texts) < batches.filled_slots == ANCHORS * 6
     batches_of(tiny, data, apart=False)
     together = batches_of(tiny, data, apart=False)(examples())["label"][:, 0]
     assert int(together.max()) + 1 == len({text for text in texts if isinstance(text, str)})

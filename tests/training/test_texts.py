@@ -42,10 +42,10 @@ def test_a_longest_input_cuts_training_and_not_the_model(asking):
     texts = TrainingTexts(asking, 8)
     features = texts(["a dog", "a dog eats", "a dog eats fish", "red " * 30])
     assert features["attention_mask"].sum(dim=1).tolist() == [7, 8, 8, 8]  # [CLS] the old man a dog [SEP]
-    assert (texts.cut, texts.given) == (2, 4)  # the second has 8 tokens, and lost none
+    assert (texts.truncated, texts.text_count) == (2, 4)  # the second has 8 tokens, and lost none
     assert asking.max_seq_length == 64
     whole = TrainingTexts(asking, 64)
-    assert whole(["red " * 30])["input_ids"].shape == (1, 35) and (whole.cut, whole.max_length) == (0, None)
+    assert whole(["red " * 30])["input_ids"].shape == (1, 35) and (whole.truncated, whole.max_length) == (0, None)
 
 
 def test_dev_is_scored_at_the_models_own_length(tiny_trunk, sentences, tmp_path):

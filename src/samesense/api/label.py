@@ -46,16 +46,16 @@ class Labelled(Shown):
     """
 
     path: Path
-    wanted: int
+    requested: int
     labelled: int
     cost: str = ""
 
     def __str__(self) -> str:
         """Return the counts, and how to continue."""
-        line = f"{self.labelled} of {self.wanted} pairs have a label in {self.path}"
+        line = f"{self.labelled} of {self.requested} pairs have a label in {self.path}"
         if self.cost:
             line += f", {self.cost}"
-        if self.labelled != self.wanted:
+        if self.labelled != self.requested:
             line += "; the same command resumes"
         return line
 
@@ -135,7 +135,7 @@ def label(  # noqa: PLR0913 - the flags of the command
     ]
     # The file is taken before pairs are chosen, so that a second writer is refused at once.
     with open_labels(Path(output), by, read) as labels:
-        load_model = partial(_opened, precision=precision)
+        load_model = partial(_open_model, precision=precision)
         chosen = _chosen(source, columns, pairs, pairs_by, load_model, model, other, np.random.default_rng(seed))
         labels.check(chosen)
         if score is None:
@@ -207,11 +207,11 @@ def _scorer(scorer: Any, scale: ScaleName, max_calls: int | None, precision: Pre
         return Chat(split_kind(scorer)[1], scale=scale, max_calls=max_calls), f"{scorer}, {SCALES[scale].name}"
     if is_function(scorer):
         return scorer, getattr(scorer, "__qualname__", type(scorer).__name__)
-    model = _opened(scorer, precision=precision)
+    model = _open_model(scorer, precision=precision)
     return model.scores, name_scorer(model)
 
 
-def _opened(model: Any, *, precision: Precision) -> Model:
+def _open_model(model: Any, *, precision: Precision) -> Model:
     from samesense.inference.models.load import load
 
     # Choosing pairs and scoring them encode the same texts.

@@ -47,7 +47,7 @@ class MappedTexts(Sequence[str]):
         """Return the text of one row, or a list of the texts of several, for a slice or a list."""
         return self._column[rows][self.column_name]
 
-    def at(self, rows: npt.NDArray[np.int64]) -> list[str]:
+    def take(self, rows: npt.NDArray[np.int64]) -> list[str]:
         """Return the texts of these rows, in the order given; neighbouring rows are read faster."""
         # Rows spread over more than ten times their number are read one by one, others from one slice.
         if not len(rows) or (first := int(rows.min())) + 10 * len(rows) < (last := int(rows.max())):
@@ -112,7 +112,7 @@ def numbers(values: Iterable[Any], *, beside: Sequence[str], whole: bool = False
 def take_texts(texts: Sequence[str], rows: Iterable[int]) -> list[str]:
     """Return the texts of these rows, in the order given."""
     if is_mapped(texts):
-        return texts.at(np.fromiter(rows, np.int64))
+        return texts.take(np.fromiter(rows, np.int64))
     return [texts[row] for row in rows]
 
 

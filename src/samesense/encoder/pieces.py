@@ -36,12 +36,12 @@ class Pieces:
     Attributes:
         all: all pieces, with the ones that are read first; in reverse if the model cuts off the beginning.
         read: number of pieces that the model reads.
-        known: whether the tokenizer knows any of them.
+        has_known: whether the tokenizer knows any of them.
     """
 
     all: tuple[Piece, ...]
     read: int
-    known: bool
+    has_known: bool
 
     @property
     def cut(self) -> bool:
@@ -63,7 +63,7 @@ def differ_unread(first: Pieces, second: Pieces) -> bool:
     """Return whether two texts differ in a piece that the model did not read."""
     if first.all == second.all:
         return False
-    if first.strange != second.strange or not (first.known and second.known):
+    if first.strange != second.strange or not (first.has_known and second.has_known):
         return True
     if not (first.cut or second.cut):
         return False
@@ -158,4 +158,4 @@ class Cutter:
 
 def whole(texts: Sequence[str]) -> list[Pieces]:
     """Return pieces that count as read whole, for models without a tokenizer."""
-    return [Pieces((), 0, known=True)] * len(texts)
+    return [Pieces((), 0, has_known=True)] * len(texts)

@@ -42,7 +42,7 @@ class Reading:
         if longest is None:
             return whole(texts)
         return [
-            Pieces((text,), 0, known=True) if length > longest else Pieces((), 0, known=True)
+            Pieces((text,), 0, has_known=True) if length > longest else Pieces((), 0, has_known=True)
             for text, length in zip(texts, self.lengths(list(texts)), strict=True)
         ]
 
@@ -71,7 +71,7 @@ def find_unread(texts: Sequence[str], reading: Reading | None) -> Unread:
     for text, pieces in zip(texts, reading.pieces_of(texts), strict=True):
         if pieces.cut:
             unread.cut.add(text)
-        if not pieces.known:
+        if not pieces.has_known:
             unread.unknown.add(text)
     return unread
 
@@ -147,7 +147,7 @@ def _windows(text: str, reading: Reading, longest: int) -> list[str]:
     spans = reading.spans(text)
     window_tokens = max(1, longest - reading.lengths([""])[0])
     while True:
-        windows = _cut(text, spans, window_tokens)
+        windows = _cut_windows(text, spans, window_tokens)
         # one token is the least that a window can have, even if it is still too long
         if window_tokens == 1 or max(reading.lengths(windows)) <= longest:
             return windows
@@ -155,7 +155,7 @@ def _windows(text: str, reading: Reading, longest: int) -> list[str]:
         window_tokens = max(1, window_tokens * 7 // 8)
 
 
-def _cut(text: str, spans: Sequence[Span], window_tokens: int) -> list[str]:
+def _cut_windows(text: str, spans: Sequence[Span], window_tokens: int) -> list[str]:
     """Return windows of similar length, at most ``window_tokens``, each beginning at a word if one begins nearby."""
     starts = [0]
     start = 0

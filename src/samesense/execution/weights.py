@@ -110,7 +110,7 @@ class OpenedWeights:
         return differences
 
 
-_opened: ContextVar[OpenedWeights | None] = ContextVar("opened weights", default=None)
+_current_weights: ContextVar[OpenedWeights | None] = ContextVar("opened weights", default=None)
 
 
 @contextmanager
@@ -124,11 +124,11 @@ def checked_weights(*, fewer_layers: bool = False) -> Iterator[OpenedWeights]:
         ModelError: naming the weights that are missing, unexpected, or of another shape.
     """
     opened_weights = OpenedWeights(fewer_layers)
-    token = _opened.set(opened_weights)
+    token = _current_weights.set(opened_weights)
     try:
         yield opened_weights
     finally:
-        _opened.reset(token)
+        _current_weights.reset(token)
     # Only after a load that did not fail: otherwise its own error is the cause.
     for difference in opened_weights.differences:
         raise difference.error()
@@ -186,7 +186,7 @@ def _shape(shape: Sequence[int]) -> str:
 
 def _convert_checked(model: Any, state_dict: dict[str, Any], *args: Any, **options: Any) -> Any:
     """Load weights as transformers does; if it can use none of them, without the prefix that their names share."""
-    opened_weights = _opened.get()
+    opened_weights = _current_weights.get()
     if opened_weights is None:
         return _convert(model, state_dict, *args, **options)
     settings = options.get("load_config")
@@ -214,7 +214,7 @@ def _report_checked(
     model: Any, pretrained_model_name_or_path: Any, ignore_mismatched_sizes: bool, loading_info: Any, **kwargs: Any
 ) -> None:
     """Check the loading report of a file in place of logging it."""
-    opened_weights = _opened.get()
+    opened_weights = _current_weights.get()
     if opened_weights is None:
         _report(model, pretrained_model_name_or_path, ignore_mismatched_sizes, loading_info, **kwargs)
         return

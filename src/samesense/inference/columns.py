@@ -57,7 +57,7 @@ def kept_columns(names: Sequence[str], text: str, keep: str | None, source: str)
     elif keep == ALL:
         columns = [name for name in names if name != text]
     else:
-        columns = [_named(names, name, source) for name in split_columns(keep) if name]
+        columns = [_find_column(names, name, source) for name in split_columns(keep) if name]
     taken = [name for name in columns if name in OUTPUT_COLUMNS]
     if taken:
         raise ConfigError(
@@ -67,7 +67,7 @@ def kept_columns(names: Sequence[str], text: str, keep: str | None, source: str)
     return list(dict.fromkeys(columns))
 
 
-def _named(names: Sequence[str], name: str, source: str) -> str:
+def _find_column(names: Sequence[str], name: str, source: str) -> str:
     column = name if name in names else spelled_names(names).get(name.casefold())
     if column is None:
         raise DataError(

@@ -47,7 +47,7 @@ class LearningCurve:
     law: Floats
     resampled: Floats
 
-    def at(self, rows: float, less: float | None = None) -> Extrapolation:
+    def predict(self, rows: float, less: float | None = None) -> Extrapolation:
         """Return the figure expected with ``rows`` rows, or its gain over the figure with ``less`` rows."""
         value = self._figure(self.law[None], rows)
         resampled = self._figure(self.resampled, rows)

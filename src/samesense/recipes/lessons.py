@@ -191,13 +191,13 @@ def of_tuples(train: TupleData, settings: SupmpnSettings) -> list[str]:
             return classes[text]
         return spelled(text)
 
-    def made(row: int) -> _Tuple:
+    def tuple_keys(row: int) -> _Tuple:
         near, far = complete(row)
         row_keys = {key(rows.anchors[row]), *map(key, rows.positives[row])}
         return _Tuple(key(rows.anchors[row]), tuple(map(key, near)), tuple(map(key, far)), frozenset(row_keys))
 
     drawn = (order[start : start + size] for start in range(0, len(order), size))
-    lessons = counted(drawn, lambda batch: teaches([made(row) for row in batch.tolist()]), len(rows), IN_BATCH)
+    lessons = counted(drawn, lambda batch: teaches([tuple_keys(row) for row in batch.tolist()]), len(rows), IN_BATCH)
     return lessons.lines(train.source)
 
 
@@ -208,13 +208,13 @@ class _Tuple:
     anchor: int
     positives: tuple[int, ...]
     negatives: tuple[int, ...]
-    known: frozenset[int]
+    non_negatives: frozenset[int]
 
 
 def _has_rival(batch: list[_Tuple]) -> bool:
     """Return whether any anchor has a candidate that is neither itself nor a positive of it."""
     candidates = {key for row in batch for key in (*row.positives, *row.negatives)}
-    return any(not candidates <= row.known for row in batch)
+    return any(not candidates <= row.non_negatives for row in batch)
 
 
 def _has_rival_in_either_direction(batch: list[_Tuple]) -> bool:

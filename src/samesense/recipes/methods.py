@@ -100,9 +100,9 @@ class Method:
 
     def check(self, train: Examples, settings: EncoderSettings) -> list[str]:
         """Return lines on how the data are used; raises if they do not fit the settings, or teach nothing."""
-        return [*self.made(train, settings), *self.lessons(train, settings)]
+        return [*self.describe_use(train, settings), *self.lessons(train, settings)]
 
-    def made(self, train: Examples, settings: EncoderSettings) -> list[str]:
+    def describe_use(self, train: Examples, settings: EncoderSettings) -> list[str]:
         """Return lines on how the data are used; raises if they do not fit the settings."""
         return []
 
@@ -130,7 +130,7 @@ class Method:
         with loading_torch():
             from samesense.recipes.job import Job
         # Called only to raise: what it returns is in the summary of the training inputs too.
-        self.made(train, settings)
+        self.describe_use(train, settings)
         remarks = self.lessons(train, settings)
         settings = settings.for_data(train)
         job = Job(
@@ -214,14 +214,14 @@ class _Cosent(Method):
     def read(self, sources: Sequence[Source], settings: EncoderSettings, reading: Reading) -> PairData:
         return read_labelled(sources, settings, reading)
 
-    def made(self, train: Any, settings: Any) -> list[str]:
+    def describe_use(self, train: Any, settings: Any) -> list[str]:
         return [settings.targets(train).summary]
 
 
 class _Context(Method):
     """Running documents: more than one training."""
 
-    def made(self, train: Any, settings: Any) -> list[str]:
+    def describe_use(self, train: Any, settings: Any) -> list[str]:
         if settings.learning_curve:
             raise ConfigError("`learning_curve` cuts training data, and documents are not cut to a part. Leave it out.")
         origin = settings.origin_settings()
@@ -244,9 +244,10 @@ class _Context(Method):
 class _Mixed(Method):
     """Data of several kinds, each with a method of its own."""
 
-    def made(self, train: Mixture, settings: EncoderSettings) -> list[str]:  # type: ignore[override]
+    def describe_use(self, train: Mixture, settings: EncoderSettings) -> list[str]:  # type: ignore[override]
         lines_by_part = [
-            (component, METHODS[component.method].made(component.data, component.settings)) for component in train.parts
+            (component, METHODS[component.method].describe_use(component.data, component.settings))
+            for component in train.parts
         ]
         return [f"{component.name}: {line}" for component, lines in lines_by_part for line in lines]
 

@@ -235,11 +235,11 @@ def _ended(
         verdict = conclude(job, sets, start.measured, end, trained, record, again.on_part, curve)
         if verdict is None:  # interrupted while a part for the learning curve was trained
             return TrainingRun(output, replace(trained, interrupted=True), Results(results), laps.seconds)
-        if not verdict.kept:
+        if not verdict.keep_reason:
             calibrates_on = keep_held_out(job, held_out_scores(job, sets, end, unbiased))
         elif start.measured is not None:
             calibrates_on = keep_held_out(job, scores_of_start(job, sets, start.measured))
-        if job.refit and not verdict.kept:
+        if job.refit and not verdict.keep_reason:
             is_refitted = again.on_all()
             laps.count("training on all pairs")
             if not is_refitted:
@@ -267,7 +267,7 @@ def _record_of(job: Job[Any, Any]) -> dict[str, Any]:
 
 def _replacement(job: Job[Any, Any], verdict: Verdict | None) -> Callable[[Path], object] | None:
     """Return what puts the start, or the model trained on all pairs, in the place of the trained model, if either."""
-    if verdict is not None and verdict.kept:
+    if verdict is not None and verdict.keep_reason:
         return lambda folder: run_folder.take_start(folder.parent, partial(_save_start, job))
     if verdict is not None and verdict.refit:
         return lambda folder: run_folder.take_refitted(folder.parent)

@@ -70,7 +70,7 @@ class TrainingPlan:
     method: Method  # by which is trained
     config: str  # name of the settings, for display
     settings: EncoderSettings  # of the run
-    given: Mapping[str, Any] = field(default_factory=dict)  # settings that were given one by one
+    overrides: Mapping[str, Any] = field(default_factory=dict)  # settings that were given one by one
     train: Examples  # what is trained on
     dev: PairData | None = None  # labelled pairs that choose the best checkpoint, if any
     test: PairData | None = None  # labelled pairs on which the model is evaluated before and after, if any
@@ -83,7 +83,7 @@ class TrainingPlan:
 
     def lines(self) -> list[str]:
         """Return in words what the data are, what selects, and which settings hold."""
-        settings = "".join(f", {key} = {value}" for key, value in self.given.items())
+        settings = "".join(f", {key} = {value}" for key, value in self.overrides.items())
         return [
             *self.messages,
             *self._data_lines(),
@@ -306,7 +306,7 @@ def plan(  # noqa: PLR0913 - the arguments of a training
     if fitting.sources:
         name, bound, examples = mixture(fitting.sources, config, options, reading)
     else:
-        name, bound, examples = _opened(
+        name, bound, examples = _choose_settings(
             fitting, sources, config, method_settings, method_reading, with_held_out=test is None
         )
     if method == "auto":
@@ -346,7 +346,7 @@ def plan(  # noqa: PLR0913 - the arguments of a training
         method=fitting.method,
         config=name,
         settings=bound,
-        given=options,
+        overrides=options,
         train=examples,
         dev=dev_data,
         test=test_data,
@@ -554,7 +554,7 @@ def _sources(data: Source) -> list[Source] | Examples:
     return [rereadable(source) for source in as_sources(data)]
 
 
-def _opened(
+def _choose_settings(
     fitting: Fitting,
     data: list[Source] | Examples,
     config: str,

@@ -84,7 +84,7 @@ def run_page(page: RunPage) -> str:
         for name, heading, inside in sections
     ]
     title = title_of(page)
-    heading = [element("h1", title), element("p", _made(page), class_="note")]
+    heading = [element("h1", title), element("p", _describe_versions(page), class_="note")]
     return document(
         title,
         joined([*heading, _opening(page), element("nav", joined(links)), element("div", *blocks, class_="halves")]),
@@ -100,7 +100,7 @@ def title_of(page: RunPage) -> str:
     return "".join(words)
 
 
-def _made(page: RunPage) -> str:
+def _describe_versions(page: RunPage) -> str:
     """Return the date and the versions that figures depend on."""
     versions = page.record.get("versions", {})
     date = str(page.record.get("started", ""))[: len("2026-01-31")]
@@ -130,7 +130,7 @@ def _opening(page: RunPage) -> Html:
     elif dev is not None:
         blocks.append(_drawn(lambda: dev_curve(dev, page.selecting)))
     lines = [*verdict.problems, *(follow_up.line() for follow_up in (verdict.merge, verdict.curve) if follow_up)]
-    lines += filter(None, (verdict.kept, verdict.refit))
+    lines += filter(None, (verdict.keep_reason, verdict.refit))
     blocks += [_sentence(line) for line in lines]
     if verdict.advice:
         blocks += [element("h3", "What to do"), element("ul", *(element("li", line) for line in verdict.advice))]

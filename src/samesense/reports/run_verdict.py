@@ -217,7 +217,7 @@ class Verdict(Shown):
     merge: Merged | None = None
     curve: Curve | None = None
     advice: tuple[str, ...] = ()
-    kept: str = ""
+    keep_reason: str = ""
     refit: str = ""
 
     @property
@@ -271,8 +271,8 @@ class Verdict(Shown):
         lines += self.problems
         lines += [follow_up.line() for follow_up in (self.merge, self.curve) if follow_up]
         lines += [f"advice: {line}" for line in self.advice]
-        if self.kept:
-            lines.append(f"kept: {self.kept}")
+        if self.keep_reason:
+            lines.append(f"kept: {self.keep_reason}")
         if self.refit:
             lines.append(f"refit: {self.refit}")
         return lines
@@ -310,7 +310,7 @@ def verdict_from(content: Mapping[str, Any]) -> Verdict:
         problems=tuple(content.get("problems", ())),
         merge=merged_from(content["merge"]) if "merge" in content else None,
         advice=tuple(content.get("advice", ())),
-        kept=content.get("kept", ""),
+        keep_reason=content.get("keep_reason", ""),
         refit=content.get("refit", ""),
     )
 

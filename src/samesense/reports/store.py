@@ -169,7 +169,7 @@ def sweep_points(runs: Sequence[Run], setting: str) -> dict[str, dict[float, lis
             )
         suffix = ""
         if varying:
-            combination = ", ".join(f"{key} = {_shown(key, run.settings.get(key))}" for key in varying)
+            combination = ", ".join(f"{key} = {_format_setting(key, run.settings.get(key))}" for key in varying)
             suffix = f" ({combination})"
         for dataset, figure in _figures(run).items():
             series = points.setdefault(f"{dataset}{suffix}", {})
@@ -187,7 +187,7 @@ def _figures(run: Run) -> dict[str, float]:
     return {"best dev": run.curve.best[1]}
 
 
-def _shown(key: str, value: Any) -> Any:
+def _format_setting(key: str, value: Any) -> Any:
     """Return a setting as legends show it: a start model by its name, without its folder."""
     if key == "model" and isinstance(value, str):
         return Path(value).name

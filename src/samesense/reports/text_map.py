@@ -94,7 +94,7 @@ def text_map_page(text_map: TextMap) -> str:
             *(element("p", note, class_="note") for note in notes),
             _legend(text_map.categories),
             _finder(),
-            element("div", *(_view(text_map, name) for name in text_map.views), _shown(), class_="views"),
+            element("div", *(_view(text_map, name) for name in text_map.views), _pointed_text(), class_="views"),
             *(_table(titled) for titled in text_map.tables),
         ]
     )
@@ -115,7 +115,7 @@ def _finder() -> Html:
     return element("p", label, Html('<input id="find" type="search" autocomplete="off">'), class_="finder")
 
 
-def _shown() -> Html:
+def _pointed_text() -> Html:
     """Return the place of the text that is pointed at."""
     return element("p", KEYS, id="shown", role="status")
 

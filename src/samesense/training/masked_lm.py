@@ -165,7 +165,7 @@ class Blocks:
         # Not verbose: it warns of documents longer than the model reads, and these are cut into blocks.
         return list(self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
 
-    def cut(self, document: Iterable[Sequence[str]]) -> Iterator[list[int]]:
+    def cut_blocks(self, document: Iterable[Sequence[str]]) -> Iterator[list[int]]:
         """Yield the blocks of a document, with the sentences of each section joined; the last block may be short."""
         ids = [token for section in document if section for token in self._ids(" ".join(section))]
         for start in range(0, len(ids), self.size):

@@ -37,8 +37,8 @@ class TrainingTexts:
         if max_length is not None and model_length is not None and model_length <= max_length:
             max_length = None  # the model truncates by itself
         self.max_length = max_length
-        self.given = 0
-        self.cut = 0
+        self.text_count = 0
+        self.truncated = 0
         if isinstance(model, SentenceTransformer):
             self._watch: UnreadWatch | UnreadPairWatch = UnreadWatch(model)
         else:
@@ -49,12 +49,14 @@ class TrainingTexts:
     def __call__(self, texts: Sequence[Any], **_: Any) -> Features:
         """Return the features of the texts; prompts and tasks that the trainer passes are ignored."""
         features = tokenize_texts(self.model, texts, self.max_length)
-        self.given += len(texts)
+        self.text_count += len(texts)
         self._count(texts, features)
         if self.max_length is not None and "attention_mask" in features:
             # Only texts that fill the length can be longer; they alone are tokenised again.
             at_limit = features["attention_mask"].sum(dim=1) >= self.max_length
-            self.cut += self._longer([text for text, is_full in zip(texts, at_limit.tolist(), strict=True) if is_full])
+            self.truncated += self._longer(
+                [text for text, is_full in zip(texts, at_limit.tolist(), strict=True) if is_full]
+            )
         return features
 
     def note_unread(self) -> None:
@@ -95,8 +97,8 @@ class LogCut(TrainerCallback):
         """Log the numbers."""
         for texts in self.all_texts:
             texts.note_unread()
-            if texts.cut and state.is_world_process_zero:
+            if texts.truncated and state.is_world_process_zero:
                 logger.info(
-                    f"{texts.cut:,} of {texts.given:,} texts were cut to {texts.max_length} tokens in training; the "
-                    f"model reads {texts.model.max_seq_length}, as before"
+                    f"{texts.truncated:,} of {texts.text_count:,} texts were cut to {texts.max_length} tokens in "
+                    f"training; the model reads {texts.model.max_seq_length}, as before"
                 )

@@ -67,7 +67,7 @@ class TupleBatches:
         self.once = once
         self.apart = apart
         self.epoch = 0
-        self.given = 0
+        self.filled_slots = 0
         self.encoded = 0
         self.valid_label_columns = ["label"]  # the trainer reads this
 
@@ -92,7 +92,7 @@ class TupleBatches:
                     if not own_copy:
                         shared[text] = text_index
                 labels[index, :2, slot] = text_index, self.key(text)
-        self.given += int((labels[:, 0] != EMPTY).sum())
+        self.filled_slots += int((labels[:, 0] != EMPTY).sum())
         self.encoded += len(texts)
         features = {f"texts_{name}": value for name, value in self.preprocess(texts).items()}
         return {**features, "label": torch.from_numpy(labels)}
@@ -131,7 +131,7 @@ class LogSavings(TrainerCallback):
 
     def on_train_end(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         """Log the fraction, if there was any batch."""
-        total = self.batches.given
+        total = self.batches.filled_slots
         encoded = self.batches.encoded
         if total and state.is_world_process_zero:
             logger.info(f"equal sentences of a batch were encoded once, which saved {1 - encoded / total:.1%} of them")

@@ -59,11 +59,11 @@ class Planned:
     first: Indices
     second: Indices
     kinds: list[PairKind]
-    wanted: dict[PairKind, int]
+    requested: dict[PairKind, int]
 
     def take(self, rows: Indices) -> Planned:
         """Return some of the pairs, with the same ``wanted``."""
-        return Planned(self.first[rows], self.second[rows], [self.kinds[int(row)] for row in rows], self.wanted)
+        return Planned(self.first[rows], self.second[rows], [self.kinds[int(row)] for row in rows], self.requested)
 
     def texts(self, corpus: Corpus) -> list[Pair]:
         """Return the sentences of each pair."""

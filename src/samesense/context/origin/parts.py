@@ -65,31 +65,31 @@ class WordPart:
     tokens: Indices  # of each word, (words,)
     log_rates: npt.NDArray[np.float32]  # log p(word), (words,)
     components: npt.NDArray[np.float32]  # what makes a sparse row dense, (words, dim)
-    kept: int  # words of a sentence
+    kept_words: int  # words of a sentence
 
     @classmethod
-    def fit(cls, tokens: Indices, log_probs: Embeddings, *, kept: int, dim: int, seed: int) -> WordPart:
+    def fit(cls, tokens: Indices, log_probs: Embeddings, *, kept_words: int, dim: int, seed: int) -> WordPart:
         """Estimate what is usual, and the decomposition, from reference sentences ``(n, words)``."""
         # Fitting alone needs scikit-learn, which takes a second to load.
         from sklearn.decomposition import TruncatedSVD
 
         # The logarithm of the mean probability, computed among logarithms.
         usual = np.logaddexp.reduce(log_probs.astype(np.float64), axis=0) - math.log(len(log_probs))
-        without = cls(tokens, usual.astype(np.float32), np.zeros((len(tokens), 0), dtype=np.float32), kept)
+        without = cls(tokens, usual.astype(np.float32), np.zeros((len(tokens), 0), dtype=np.float32), kept_words)
         rows = _unit_rows(without.rows(log_probs))
         svd = TruncatedSVD(min(dim, len(log_probs) - 1, len(tokens)), random_state=seed).fit(rows)
-        return cls(tokens, without.log_rates, svd.components_.T.astype(np.float32), kept)
+        return cls(tokens, without.log_rates, svd.components_.T.astype(np.float32), kept_words)
 
     def rows(self, log_probs: Embeddings) -> sparse.csr_matrix:
         """Return the PPMI of the words that are kept of each sentence, ``(n, words)``."""
         from scipy import sparse
 
         values = np.maximum(log_probs - self.log_rates, 0)
-        kept = min(self.kept, values.shape[1])
+        count = min(self.kept_words, values.shape[1])
         # Sorted back, as the order that argpartition leaves is arbitrary.
-        columns = np.sort(np.argpartition(values, -kept, axis=1)[:, -kept:], axis=1)
+        columns = np.sort(np.argpartition(values, -count, axis=1)[:, -count:], axis=1)
         chosen = np.take_along_axis(values, columns, axis=1)
-        starts = np.arange(0, chosen.size + 1, kept)
+        starts = np.arange(0, chosen.size + 1, count)
         rows = sparse.csr_matrix((chosen.ravel(), columns.ravel(), starts), shape=values.shape)
         # Where few words are likelier than usual, some of those that are kept have a PPMI of 0.
         rows.eliminate_zeros()
@@ -146,7 +146,7 @@ class Parts:
             "words.tokens": words.tokens,
             "words.log_rates": words.log_rates,
             "words.components": words.components,
-            "words.kept": np.array(words.kept),
+            "words.kept_words": np.array(words.kept_words),
         }
         return arrays | {f"{name}.weight": np.array(weight) for name, weight in self.weights.items()}
 
@@ -165,7 +165,7 @@ class Parts:
                     arrays["words.tokens"],
                     arrays["words.log_rates"],
                     arrays["words.components"],
-                    int(arrays["words.kept"]),
+                    int(arrays["words.kept_words"]),
                 )
                 weights = {name: float(arrays[f"{name}.weight"]) for name in (OWN, STATE, WORDS)}
                 return cls(own, state, words, weights)

@@ -272,12 +272,12 @@ class Reader:
     def _end_of_prompts(self, rows: list[list[int]]) -> tuple[Embeddings, Embeddings]:
         """Return the state at the last token of each row, and the log probabilities of the next word."""
         ids = torch.tensor(rows, device=self._model.device)
-        known: dict[str, Any] = {}
+        prefix: dict[str, Any] = {}
         if all(row[: len(self._prefix)] == self._prefix for row in rows):
-            known["past_key_values"] = self._prefix_cache(len(rows))
+            prefix["past_key_values"] = self._prefix_cache(len(rows))
             ids = ids[:, len(self._prefix) :]
         # Logits of the last token alone: those of all tokens over the vocabulary would be the largest tensor.
-        output = self._model(input_ids=ids, use_cache=True, output_hidden_states=True, logits_to_keep=1, **known)
+        output = self._model(input_ids=ids, use_cache=True, output_hidden_states=True, logits_to_keep=1, **prefix)
         states = output.hidden_states[self.state_layer][:, -1].float()
         log_probs = output.logits[:, -1].float().log_softmax(-1)[:, self._word_ids]
         return states.cpu().numpy(), log_probs.cpu().numpy()

@@ -98,7 +98,7 @@ class WordOrigin:
         return (
             f"Origin by next words: cosine of hidden states of layer {self.reader.own_layer}, the state of layer "
             f"{self.reader.state_layer} behind the "
-            f"prompt {self.reader.prompt!r}, and the positive PMI of the {words.kept} likeliest of "
+            f"prompt {self.reader.prompt!r}, and the positive PMI of the {words.kept_words} likeliest of "
             f"{len(words.tokens)} words in {words.components.shape[1]} dimensions ({shares}); "
             f"fitted on {self._reference}; causal language model, {self.reader.precision}, at most "
             f"{self.reader.longest} tokens of a text"

@@ -55,8 +55,8 @@ def triplets(data: PairData) -> Formed:
     anchors = np.repeat(np.arange(len(counts)), counts)
     # 0, 1, 2, ... within the triplets of each anchor.
     turn = np.arange(len(anchors)) - np.repeat(np.cumsum(counts) - counts, counts)
-    positive = positive_lists.at(anchors, turn)
-    negative = negative_lists.at(anchors, turn)
+    positive = positive_lists.take(anchors, turn)
+    negative = negative_lists.take(anchors, turn)
     texts = zip(
         statements.anchors(data, positive),
         statements.partners(data, positive),
@@ -87,7 +87,7 @@ def positives(data: PairData, *, above: float, hard_negatives: bool) -> Formed:
     count = int(has_negative.sum())
     if not count:
         return Formed(columns, len(data) - len(rows), 0)
-    negatives = negative_lists.at(anchors[has_negative], _occurrence_numbers(anchors)[has_negative])
+    negatives = negative_lists.take(anchors[has_negative], _occurrence_numbers(anchors)[has_negative])
     texts = zip(first, second, _fill_negatives(has_negative, statements.partners(data, negatives), second), strict=True)
     columns = dict(zip(_TRIPLET, as_columns(texts, _TRIPLET), strict=True))
     # If every row has a negative, no label is needed.
@@ -175,7 +175,7 @@ class _PartnerLists:
         anchors = 1 + max(stated.anchor.max(initial=-1), stated.of_rows.max(initial=-1))
         return cls(statements[np.argsort(groups, kind="stable")], np.bincount(groups, minlength=anchors))
 
-    def at(self, anchors: Groups, turns: Indices) -> Indices:
+    def take(self, anchors: Groups, turns: Indices) -> Indices:
         """Return the statement that each anchor uses at its turn, cycling through its list."""
         starts = np.cumsum(self.sizes) - self.sizes
         return self.chosen[starts[anchors] + turns % self.sizes[anchors]]

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-from samesense.data.rows.list_cells import ListCellError, is_list, list_in, shown
+from samesense.data.rows.list_cells import ListCellError, is_list, list_in, shorten_cell
 from samesense.errors import BadRowsError, ConfigError, DataError
 
 logger = logging.getLogger(__name__)
@@ -639,8 +639,8 @@ def refuse_lists(rows: Sequence[Row], columns: Iterable[str], source: str) -> No
         if lists and 2 * len(lists) >= len(cells):
             raise DataError(
                 f"{source}: column {column!r} is read as one text a row, and its cells are lists, as in "
-                f"{shown(lists[0])}. Write one text a row (in pandas: frame.explode({column!r})), or name the column "
-                "positives, negatives or sentences if it holds these."
+                f"{shorten_cell(lists[0])}. Write one text a row (in pandas: frame.explode({column!r})), or name the "
+                "column positives, negatives or sentences if it holds these."
             )
 
 

@@ -110,7 +110,7 @@ class OpenTable(NamedTuple):
 
 def open_table(suffix: str, path: str | Path, lines: Iterable[Line]) -> OpenTable:
     """Open a ``.tsv`` or ``.csv`` file and detect its dialect from the first lines; see :func:`delimited_rows`."""
-    return _opened(suffix, str(path), lines)
+    return _detect_dialect(suffix, str(path), lines)
 
 
 def delimited_rows(suffix: str, path: str | Path, lines: Iterable[Line]) -> Iterator[tuple[int, dict[str, object]]]:
@@ -143,7 +143,7 @@ def read_fields(path: str, lines: Iterable[Line], width: int) -> Iterator[Record
     return records
 
 
-def _opened(suffix: str, path: str, lines: Iterable[Line]) -> OpenTable:
+def _detect_dialect(suffix: str, path: str, lines: Iterable[Line]) -> OpenTable:
     """Detect the dialect of a file and return its rows."""
     options = current_options(*FIELD_OPTIONS)
     first, lines = _peek(lines)

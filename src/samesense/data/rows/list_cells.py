@@ -58,7 +58,7 @@ def list_in(cell: object) -> list[Any] | None:
         return None
     # What Python prints may be shortened, and a set has no order.
     if _PRINTED.fullmatch(cell):
-        raise ListCellError(f"{shown(cell)} is an array or a set as Python prints it, and no list")
+        raise ListCellError(f"{shorten_cell(cell)} is an array or a set as Python prints it, and no list")
     if _COLLECTION.fullmatch(cell) is None and _BEGINS.match(cell) is None:
         return None
     try:
@@ -66,7 +66,7 @@ def list_in(cell: object) -> list[Any] | None:
     except (ValueError, RecursionError):
         value = _literal(cell)
     if isinstance(value, set | frozenset):
-        raise ListCellError(f"{shown(cell)} is a set, whose texts have no order")
+        raise ListCellError(f"{shorten_cell(cell)} is a set, whose texts have no order")
     if isinstance(value, tuple) and not all(isinstance(item, str) for item in value):
         return None  # a text may have numbers in brackets
     if not isinstance(value, list | tuple):
@@ -81,13 +81,13 @@ def texts_in(cell: object) -> list[object]:
     """
     values = list_in(cell)
     if values is None and isinstance(cell, str) and _is_object(cell):
-        raise ListCellError(f"{shown(cell)} is an object, and no text")
+        raise ListCellError(f"{shorten_cell(cell)} is an object, and no text")
     if values is None:
         if cell is None or cell == "":
             return []
         return [cell]
     if isinstance(cell, str) and not all(isinstance(value, str) for value in values):
-        raise ListCellError(f"{shown(cell)} is a list that holds something else than texts")
+        raise ListCellError(f"{shorten_cell(cell)} is a list that holds something else than texts")
     return values
 
 
@@ -122,7 +122,7 @@ def _literal(cell: str) -> object:
             raise
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
         if begins:
-            raise ListCellError(f"{shown(cell)} begins like a list and is none") from error
+            raise ListCellError(f"{shorten_cell(cell)} begins like a list and is none") from error
     return None
 
 
@@ -132,7 +132,7 @@ def _check_tokens(cell: str) -> None:
     Python concatenates adjacent strings, so that ``['a' 'b']`` would become one text.
     """
     if len(cell) > LONGEST_LITERAL:
-        raise ListCellError(f"{shown(cell)} is a list of more than {LONGEST_LITERAL:,} characters")
+        raise ListCellError(f"{shorten_cell(cell)} is a list of more than {LONGEST_LITERAL:,} characters")
     position = 0
     depth = 0
     previous = ""
@@ -142,20 +142,20 @@ def _check_tokens(cell: str) -> None:
             reason = ""
             if cell.startswith("...", position):
                 reason = " (it is cut short by ...)"
-            raise ListCellError(f"{shown(cell)} begins like a list and is none{reason}")
+            raise ListCellError(f"{shorten_cell(cell)} begins like a list and is none{reason}")
         kind = str(token.lastgroup)
         if kind == "string" == previous:
-            raise ListCellError(f"{shown(cell)} has texts without a comma between, as NumPy prints arrays")
+            raise ListCellError(f"{shorten_cell(cell)} has texts without a comma between, as NumPy prints arrays")
         # Deep nesting would overflow the parser's stack.
         depth += (kind == "open") - (kind == "close")
         if depth > DEEPEST:
-            raise ListCellError(f"{shown(cell)} has lists within lists, more than {DEEPEST} deep")
+            raise ListCellError(f"{shorten_cell(cell)} has lists within lists, more than {DEEPEST} deep")
         if kind != "space":
             previous = kind
         position = token.end()
 
 
-def shown(cell: str) -> str:
+def shorten_cell(cell: str) -> str:
     """Return the beginning of a cell for a message."""
     text = cell.strip()
     return repr(text if len(text) <= 60 else f"{text[:60]}...")

@@ -161,7 +161,7 @@ def dataset_rows(dataset: Any, source: str) -> Iterator[tuple[int, Mapping[str, 
     names = {column: feature.names for column, feature in dataset.features.items() if hasattr(feature, "int2str")}
     # A streamed dataset has no Arrow table behind it.
     if hasattr(dataset, "data"):
-        converted = {column: partial(_named, names=values) for column, values in names.items()}
+        converted = {column: partial(_label_name, names=values) for column, values in names.items()}
         return arrow_rows(dataset.with_format("arrow").iter(BATCH), source, converted)
     return _streamed_rows(dataset, names)
 
@@ -169,10 +169,10 @@ def dataset_rows(dataset: Any, source: str) -> Iterator[tuple[int, Mapping[str, 
 def _streamed_rows(dataset: Any, names: Mapping[str, list[str]]) -> Iterator[tuple[int, dict[str, object]]]:
     for number, record in enumerate(dataset.with_format(None), 1):
         cells = {key: value for key, value in record.items() if not is_index(key)}
-        yield number, {key: _named(value, names[key]) if key in names else value for key, value in cells.items()}
+        yield number, {key: _label_name(value, names[key]) if key in names else value for key, value in cells.items()}
 
 
-def _named(value: Any, names: list[str]) -> object:
+def _label_name(value: Any, names: list[str]) -> object:
     if value is None:
         return None
     # The hub uses -1 for a hidden or missing label.

@@ -150,7 +150,7 @@ class UnreadWatch:
         if maybe_unknown.any():
             blank_texts = [texts[row] for row in maybe_unknown.nonzero().flatten().tolist()]
             for text, pieces in zip(blank_texts, self._reading.pieces_of(blank_texts), strict=True):
-                if not pieces.known:
+                if not pieces.has_known:
                     self.unread.unknown.add(text)
 
 
@@ -208,7 +208,7 @@ class UnreadPairWatch:
                     result.cut.add(pair[0] if first > second else pair[1])
         if self._strange:
             for text, pieces in zip(texts, self._reading.pieces_of(texts), strict=True):
-                if not pieces.known:
+                if not pieces.has_known:
                     result.unknown.add(text)
         self._full = False
         self._strange = False

@@ -24,7 +24,7 @@ def carry(model: str, folder: Path, exported: Scorer, pairs: PairData | None) ->
     """
     try:
         home = home_of(model)
-        if home.kept is None or not home.kept.is_file():
+        if home.calibration_path is None or not home.calibration_path.is_file():
             return ""
         fitted = read(home)
     except (ConfigError, ModelError) as error:

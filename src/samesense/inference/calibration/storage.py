@@ -35,7 +35,7 @@ class Home:
     keeps: bool = True  # whether a calibration may be kept in the folder; not in that of a package
 
     @property
-    def kept(self) -> Path | None:
+    def calibration_path(self) -> Path | None:
         """Where its calibration is kept; ``None`` if none can be."""
         if self.folder is not None and self.keeps:
             return self.folder / FILE
@@ -44,12 +44,12 @@ class Home:
     @property
     def file(self) -> Path:
         """Where its calibration is kept; ConfigError if none can be."""
-        if self.kept is None:
+        if self.calibration_path is None:
             raise ConfigError(
                 f"A calibration is kept in the model's folder, and {self.name!r} has none of its own. Name a file for "
                 "it: `output` with calibrate, `calibration` where it is used."
             )
-        return self.kept
+        return self.calibration_path
 
     def place(self, output: Path | None) -> Path:
         """Return where a calibration is to be written: ``output``, or else its :attr:`file`."""

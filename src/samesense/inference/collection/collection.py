@@ -199,7 +199,7 @@ class Collection:
         with self._reader.state() as about:
             count = "SELECT count(*), count(*) FILTER (WHERE position >= ?) FROM text"
             texts, later = self._reader.db.execute(count, (about.graph_rows,)).fetchone()
-            return about.shown(texts, later)
+            return about.describe(texts, later)
 
     def stored(self) -> store.About:
         """Return what the collection stores about itself: its model, files and settings."""

@@ -127,7 +127,7 @@ class About:
             and self.approximate in get_args(Approximate)
         )
 
-    def shown(self, texts: int, later: int) -> dict[str, Any]:
+    def describe(self, texts: int, later: int) -> dict[str, Any]:
         """Return a description as JSON types; ``later`` is the number of texts outside the approximate index."""
         search = "exact"
         if self.graph:

@@ -145,7 +145,7 @@ class Deduplicated(ShownRows):
             for rows in row_groups
         ]
 
-    def at(self, threshold: float) -> Deduplicated:
+    def with_threshold(self, threshold: float) -> Deduplicated:
         """Return the result at another threshold; nothing is encoded again, and links are searched only once."""
         check_threshold(threshold)
         return self.recompute(threshold)

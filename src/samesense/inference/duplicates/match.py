@@ -73,7 +73,7 @@ class Matched(ShownRows):
         """Indices of the rows of the first list without a match, ascending."""
         return np.setdiff1d(np.arange(self.rows), [pair.row for pair in self.pairs])
 
-    def at(self, threshold: float) -> Matched:
+    def with_threshold(self, threshold: float) -> Matched:
         """Return the matches at another threshold; nothing is encoded again, and links are searched only once."""
         check_threshold(threshold)
         return self.recompute(threshold)

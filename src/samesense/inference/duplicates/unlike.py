@@ -74,7 +74,7 @@ class _ReadTexts:
     def _keep(self, number: int, pieces: Pieces) -> None:
         if self._in_windows and pieces.cut:
             pieces = replace(pieces, read=len(pieces.all))
-        self._incomplete[number] = pieces.cut or not pieces.known
+        self._incomplete[number] = pieces.cut or not pieces.has_known
         if pieces.strange:
             self._strange[number] = hash(pieces.strange)
         self._end[number] = hash(pieces.all[-1:])

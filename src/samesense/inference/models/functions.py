@@ -123,8 +123,8 @@ def open_kind(
     cannot be read.
     """
     if kind in ("origin", "chat"):
-        model = _opened(kind, place, device, precision, deterministic=deterministic)
-        model.reopen = partial(_opened, kind, place, device, precision, deterministic=deterministic)
+        model = _open_function(kind, place, device, precision, deterministic=deterministic)
+        model.reopen = partial(_open_function, kind, place, device, precision, deterministic=deterministic)
         return model
     if kind == "python-score":
         return Model(score=_imported(place, kind), protocol=f"scores by {place}")
@@ -133,7 +133,7 @@ def open_kind(
     return Model(_vectors(place) if kind == "vectors" else _words(place))
 
 
-def _opened(kind: str, place: str, device: str | None, precision: Precision, *, deterministic: bool) -> Model:
+def _open_function(kind: str, place: str, device: str | None, precision: Precision, *, deterministic: bool) -> Model:
     """Open what holds files and connections, and so is opened again where it was pickled."""
     if deterministic and kind != "chat":
         raise ConfigError(

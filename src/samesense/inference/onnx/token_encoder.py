@@ -146,7 +146,7 @@ class TokenEncoder(ABC):
         if not suspects:
             return
         for text, pieces in zip(suspects, self.reading_for(task).pieces_of(suspects), strict=True):
-            if not pieces.known:
+            if not pieces.has_known:
                 unread.unknown.add(text)
 
     def tokenised(self, texts: list[str]) -> list[Encoding]:

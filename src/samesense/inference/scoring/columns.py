@@ -214,7 +214,7 @@ def _calibration(model: Model, *, needed: bool) -> Calibration | None:
     name, path = model.home
     try:
         home = home_of(name)
-        file = Path(path) if path is not None else home.kept
+        file = Path(path) if path is not None else home.calibration_path
         if file is None or not file.is_file():
             return None
         return read(home, file)

@@ -122,13 +122,13 @@ def named_models(models: ModelLike | Sequence[ModelLike] | Mapping[str, ModelLik
     else:
         if not isinstance(models, Sequence) or isinstance(models, str):
             models = [models]
-        pairs = [_named(model) for model in models]
+        pairs = [_split_name(model) for model in models]
     if not pairs:
         raise ConfigError("A server serves one model at least; received none. Name one, such as default.")
     return pairs
 
 
-def _named(model: ModelLike) -> tuple[str, ModelLike]:
+def _split_name(model: ModelLike) -> tuple[str, ModelLike]:
     """Return the name and the location of a model; in the path of an existing folder ``=`` is part of the path."""
     if not isinstance(model, str | Path):
         loaded = load(model)
@@ -196,7 +196,7 @@ def _open_search(folder: Path, models: Sequence[Model]) -> tuple[_ModelSearch, i
 def open_calibration(model: str, file: Path | None) -> Calibration | None:
     """Return the calibration in ``file``, or else in the model's folder; ``None`` if there is none."""
     home = home_of(model)
-    if file is None and (home.kept is None or not home.kept.is_file()):
+    if file is None and (home.calibration_path is None or not home.calibration_path.is_file()):
         return None
     return read(home, file)
 

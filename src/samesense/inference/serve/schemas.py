@@ -156,7 +156,7 @@ class OwnForm(Form):
 
     @model_validator(mode="before")
     @classmethod
-    def _known(cls, value: object) -> object:
+    def _check_fields(cls, value: object) -> object:
         fields = cls.model_fields
         if isinstance(value, dict) and (unknown := [name for name in value if name not in fields]):
             names = ", ".join(repr(name[:60]) for name in unknown[:SHOWN_NAMES])

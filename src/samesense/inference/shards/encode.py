@@ -206,7 +206,7 @@ def encode_shards(
         recorded = None
         if job.folder.exists(inputs.FILE):
             recorded = job.folder.json(inputs.FILE)
-        texts = inputs.recall(recorded, paths) or _cut(paths, settings)
+        texts = inputs.recall(recorded, paths) or _split_input(paths, settings)
         job.check("input", _input_part(texts))
         # The folder may hold another model than at the last call of this process.
         open_once.cache_clear()
@@ -241,10 +241,10 @@ def _driver_settings(settings: ShardSettings, executor: Executor) -> ShardSettin
     return settings.model_copy(update={"device": "cpu", "precision": settings.arithmetic, "backend": backend})
 
 
-def _cut(paths: Sequence[str], settings: ShardSettings) -> Input:
+def _split_input(paths: Sequence[str], settings: ShardSettings) -> Input:
     keep = settings.keep if settings.format == "parquet" else ""
     with progress_bar("read", "text") as bar:
-        return inputs.cut(paths, settings.shard_size, settings.columns, keep, bar.update)
+        return inputs.split_shards(paths, settings.shard_size, settings.columns, keep, bar.update)
 
 
 def _quantizer(folder: Folder, embedder: Embedder, texts: Input, settings: ShardSettings) -> Quantizer | None:

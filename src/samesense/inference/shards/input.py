@@ -39,7 +39,7 @@ class File:
     form: str = ""  # how its rows are parsed
     options: str = ""  # the reading options, as JSON
     text: str = "text"  # name of the column of texts
-    kept: tuple[str, ...] = ()  # names of the columns kept beside them
+    extra_columns: tuple[str, ...] = ()  # names of the columns kept beside them
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Input:
             )
         texts = [str(cells[file.text]) for _, cells in rows]
         schema = _schema(self.schema)
-        column_cells = [(number, {name: cells.get(name) for name in file.kept}) for number, cells in rows]
+        column_cells = [(number, {name: cells.get(name) for name in file.extra_columns}) for number, cells in rows]
         return texts, None if schema is None else table_of(column_cells, schema, file.path)
 
 
@@ -117,7 +117,7 @@ def check_files(names: Sequence[str]) -> list[str]:
     return [whole(name) for name in names]
 
 
-def cut(
+def split_shards(
     paths: Sequence[str],
     shard_size: int,
     columns: str | None = None,
@@ -173,8 +173,8 @@ class _Cutter:
             encoded = _canonical(block.rows, file)
             self._digest.update(encoded)
             self.parts.append(Part(len(self._files), block.start, block.end, len(block.rows), _hash(encoded)))
-            if file.kept:
-                self._schemas.append(schema_of(block.rows, file.kept, path))
+            if file.extra_columns:
+                self._schemas.append(schema_of(block.rows, file.extra_columns, path))
             yield len(block.rows)
         if problems:
             raise bad_rows_error(path, problems, total, can_drop=False)
@@ -187,7 +187,7 @@ class _Cutter:
             return replace(file, form=first.form)
         text = text_column(first.rows, self._columns, file.path)
         columns = kept_columns(names_in(first.rows), text, self._keep, file.path)
-        return replace(file, form=first.form, text=text, kept=tuple(columns))
+        return replace(file, form=first.form, text=text, extra_columns=tuple(columns))
 
     def result(self) -> Input:
         """Return the files and their shards."""
@@ -206,7 +206,7 @@ class _Cutter:
 def _canonical(rows: Sequence[Row], file: File) -> bytes:
     """Return the used cells of rows, a line of JSON each; other columns may change without effect."""
     # As JSON, so that the hash is the same for equal cells of any format.
-    lines = ([cells.get(file.text), *map(cells.get, file.kept)] for _, cells in rows)
+    lines = ([cells.get(file.text), *map(cells.get, file.extra_columns)] for _, cells in rows)
     # Cells of Parquet may be dates and the like, which JSON has not.
     return "".join(f"{json.dumps(line, default=str)}\n" for line in lines).encode()
 
@@ -238,7 +238,7 @@ def recall(content: Mapping[str, Any] | None, paths: Sequence[str]) -> Input | N
     try:
         # A copy, from which entries are taken out.
         fields = dict(content or {})
-        files = tuple(File(**{**file, "kept": tuple(file["kept"])}) for file in fields.pop("files"))
+        files = tuple(File(**{**file, "extra_columns": tuple(file["extra_columns"])}) for file in fields.pop("files"))
         entries = tuple(Part(**entry) for entry in fields.pop("parts"))
         recalled = Input(files, entries, **fields)
     except (TypeError, KeyError):

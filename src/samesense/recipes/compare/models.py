@@ -33,7 +33,7 @@ def open_models(
     In a sequence, ``"NAME=MODEL"`` names a model. Models of one name are seeds of one thing; the seed of a run folder
     is read from it. Returned are what was given, and what it opened, in order.
     """
-    names = named(models)
+    names = name_models(models)
     if not names:
         raise ConfigError("There is nothing to compare; received no model. Name one or more.")
     seeds = [_seed(spec) for _, spec in names]
@@ -48,7 +48,9 @@ def open_models(
     failures: dict[str, ModelError] = {}
     for (name, spec), seed in zip(names, seeds, strict=True):
         try:
-            model = load(spec, name=name, precision=precision, fit_texts=fit_texts, cache=_kept(spec, cache), seed=seed)
+            model = load(
+                spec, name=name, precision=precision, fit_texts=fit_texts, cache=_choose_cache(spec, cache), seed=seed
+            )
         except ModelError as error:
             failures[name] = error
         else:
@@ -71,7 +73,7 @@ def _opened_as(spec: Any, name: str) -> str:
     return name
 
 
-def _kept(spec: Any, cache: Path | None) -> Path | bool:
+def _choose_cache(spec: Any, cache: Path | None) -> Path | bool:
     """Return where embeddings are kept: in memory alone those of a function, which may change between runs."""
     told_apart = isinstance(spec, str | Model) or hasattr(spec, "state_dict")
     if cache is not None and told_apart:
@@ -81,10 +83,10 @@ def _kept(spec: Any, cache: Path | None) -> Path | bool:
 
 def places_of(models: Models) -> list[str]:
     """Return the files and folders that models are read from, and the names of others; see :func:`open_models`."""
-    return [place_of(spec) for _, spec in named(models) if isinstance(spec, str)]
+    return [place_of(spec) for _, spec in name_models(models) if isinstance(spec, str)]
 
 
-def named(models: Models) -> list[tuple[str, Any]]:
+def name_models(models: Models) -> list[tuple[str, Any]]:
     """Return name and specification of each model; a path is named by its last part, if no other is."""
     model_specs = list(models.values()) if isinstance(models, Mapping) else list(models)
     specs = [str(model) if isinstance(model, Path) else model for model in model_specs]

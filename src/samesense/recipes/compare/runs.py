@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from samesense.errors import ConfigError
-from samesense.recipes.compare.models import named
+from samesense.recipes.compare.models import name_models
 from samesense.reports.store import Run, read_run
 
 
@@ -14,7 +14,7 @@ def read_runs(specs: Sequence[str]) -> list[Run]:
 
     ConfigError if runs of one name have one seed, or differ in another setting.
     """
-    runs = [read_run(folder, name) for name, folder in named(specs)]
+    runs = [read_run(folder, name) for name, folder in name_models(specs)]
     first: dict[str, Run] = {}
     names: set[tuple[str, str]] = set()
     for run in runs:

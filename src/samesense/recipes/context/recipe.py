@@ -160,15 +160,15 @@ class _Later:
         output = self.job.output
         verdict, lines = evaluate(output, self.job)
         with replacing_folder(output / MODEL) as beside:
-            if verdict.kept:
+            if verdict.keep_reason:
                 save(adapter_of(settings).build(settings), beside, overwrite=True)
             else:
                 # The temporary folder is there already.
                 shutil.copytree(output / SURROGATE / MODEL, beside, dirs_exist_ok=True)
                 set_rights(beside, settings.license, settings.language)
-        if not verdict.kept:
+        if not verdict.keep_reason:
             return lines
-        return [f"kept: {verdict.kept}", *lines]
+        return [f"kept: {verdict.keep_reason}", *lines]
 
     def train_output(self) -> TrainOutput:
         """Return how the training of the Surrogate ended."""

@@ -101,14 +101,14 @@ def evaluate(output: Path, job: Job[Documents, ContextSettings]) -> tuple[Verdic
     tasks_by_role += [("guard", guard) for guard in guards]
     verdict = _conclude(output, job, evaluations, tasks_by_role)
     if settings.encoder == "bi":  # a cross-encoder has no start that could be kept
-        verdict = replace(verdict, kept=_reason_to_keep(job, verdict, sentences[:CONE]))
+        verdict = replace(verdict, keep_reason=_reason_to_keep(job, verdict, sentences[:CONE]))
     write_json(output / VERDICT, verdict.to_dict())
     if settings.report:
         _write_page(output, verdict, evaluations)
 
     advice = []
     if tasks and len(specs) > 1:
-        advice = _recommended(evaluations, tasks[0].dataset, settings, keeps_start=bool(verdict.kept))
+        advice = _recommended(evaluations, tasks[0].dataset, settings, keeps_start=bool(verdict.keep_reason))
     evaluated = [data for data in (job.test, job.dev, *job.guards) if data is not None]
     messages = [f"evaluated on {data.name} ({len(data):,} pairs)" for data in evaluated]
     failures = [

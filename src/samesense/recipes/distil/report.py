@@ -46,7 +46,7 @@ class Line:
     faster: tuple[float, float, float] | None = None
     # mean Spearman of the student as a share of this model's; None for the student, without pairs, and where
     # this model's is not above 0
-    kept: float | None = None
+    retained_share: float | None = None
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def report_student(
         line = _line(name, model, figures, model_speed)
         if lines:  # a teacher, with which the student is compared
             faster = _with_range(_ratios(speeds[0], model_speed))
-            line = replace(line, faster=faster, kept=_share(spearman[0], figures))
+            line = replace(line, faster=faster, retained_share=_share(spearman[0], figures))
         lines.append(line)
     return StudentReport(lines, results, notes)
 
@@ -176,8 +176,8 @@ def _cells(line: Line, columns: Sequence[str]) -> list[str]:
     if line.spearman:
         figures["mean"] = f"{100 * statistics.mean(line.spearman.values()):.2f}"
     figures |= {"quality kept": "-", "times as fast": "-"}  # those of the student, which is compared with the others
-    if line.kept is not None:
-        figures["quality kept"] = f"{100 * line.kept:.1f} %"
+    if line.retained_share is not None:
+        figures["quality kept"] = f"{100 * line.retained_share:.1f} %"
     if line.faster is not None:
         figures["times as fast"] = "{:.2f} ({:.2f} to {:.2f})".format(*line.faster)
     figures["sentences/s"] = "{:,.0f} ({:,.0f} to {:,.0f})".format(*line.sentences_per_second)

@@ -45,7 +45,7 @@ logger = logging.getLogger(__name__)
 METADATA = b"samesense"
 """Key of the counts in the footer of a shard."""
 
-COUNTS = ("wanted", "planned", "scored", "undefined")
+COUNTS = ("requested", "planned", "scored", "undefined")
 """What is counted there: pairs by kind, and pairs without a score by the reason."""
 
 
@@ -68,7 +68,7 @@ class ShardWork:
     def __call__(self, shard: int) -> Shard:
         """Make a shard; ModelError if the Origin is not the expected one."""
         started = time.perf_counter()
-        scorer, plan = opened(self)
+        scorer, plan = open_work(self)
         planned = plan.shard(shard)
         # Counted apart, as the shard takes the counts to the process that reports them.
         with counted(apart=True) as unread:
@@ -79,12 +79,12 @@ class ShardWork:
         return Shard(content, len(scored.rows), time.perf_counter() - started, figures, unread.summary)
 
 
-def opened(work: ShardWork, *, reopen: bool = False) -> tuple[OriginScorer, Plan]:
+def open_work(work: ShardWork, *, reopen: bool = False) -> tuple[OriginScorer, Plan]:
     """Return the scorer and the plan of some work, opened once a process unless ``reopen``."""
     if reopen:
         # An earlier call of this process may have opened the folder with another Origin in it.
-        _opened.cache_clear()
-    scorer, plan = _opened(work.origin, work.settings, work.open)
+        _open_work_once.cache_clear()
+    scorer, plan = _open_work_once(work.origin, work.settings, work.open)
     if work.expected is not None and tuple(sorted(scorer.identity.items())) != work.expected:
         differing = [name for name, value in work.expected if scorer.identity.get(name) != value]
         raise ModelError(
@@ -95,7 +95,7 @@ def opened(work: ShardWork, *, reopen: bool = False) -> tuple[OriginScorer, Plan
 
 
 @lru_cache(maxsize=1)
-def _opened(
+def _open_work_once(
     origin: Path, settings: HarvestSettings, open_as: Callable[[Path, str], OriginScorer]
 ) -> tuple[OriginScorer, Plan]:
     scorer = open_as(origin, settings.device)
@@ -119,7 +119,7 @@ def parquet(corpus: Corpus, planned: Planned, scored: Scored, shard: int) -> byt
         }
     counts = {
         "shard": shard,
-        "wanted": planned.wanted,
+        "requested": planned.requested,
         "planned": dict(Counter(planned.kinds)),
         "scored": dict(Counter(retained.kinds)),
         "undefined": scored.undefined,
@@ -147,7 +147,7 @@ class HarvestSummary(Shown):
     Attributes:
         folder: of the harvest.
         pairs: with a score.
-        wanted: pairs asked for, by kind.
+        requested: pairs asked for, by kind.
         planned: pairs that could be had, by kind.
         scored: pairs that have a score, by kind.
         undefined: pairs left out, by the reason.
@@ -158,7 +158,7 @@ class HarvestSummary(Shown):
 
     folder: Path
     pairs: int
-    wanted: Mapping[str, int]
+    requested: Mapping[str, int]
     planned: Mapping[str, int]
     scored: Mapping[str, int]
     undefined: Mapping[str, int]
@@ -172,7 +172,7 @@ class HarvestSummary(Shown):
     def lines(self) -> list[str]:
         """Return it in words."""
         lines = [f"{self.pairs} pairs in {self.shards} shards: {_listed(self.scored)}"]
-        missing = {kind: count - self.planned.get(kind, 0) for kind, count in self.wanted.items()}
+        missing = {kind: count - self.planned.get(kind, 0) for kind, count in self.requested.items()}
         if any(missing.values()):
             short = {kind: count for kind, count in missing.items() if count}
             why = "where the units of a shard were used up"
@@ -216,9 +216,9 @@ def _of_vectors(folder: Path, output: Path, settings: HarvestSettings, check: bo
 
     with sharded_job(output, "harvest", ".parquet") as job:
         job.check("settings", settings.identity())
-        # As in `opened`, the folder may hold another Origin than before.
-        vectors.opened.cache_clear()
-        origin = vectors.opened(folder, settings.device)
+        # As in `open_work`, the folder may hold another Origin than before.
+        vectors.open_word_origin.cache_clear()
+        origin = vectors.open_word_origin(folder, settings.device)
         job.begin(settings=settings.identity(), origin={"corpus": origin.corpus.sha256, "vectors": origin.identity})
         shards = vectors.scored_pairs(origin, folder, output, settings, check)
 
@@ -239,7 +239,7 @@ def run(work: ShardWork, output: Path, executor: Executor) -> HarvestSummary:
         # Before the Origin is opened: other settings are refused at once.
         job.check("settings", work.settings.identity())
         with stage("opening the Origin"):
-            scorer, plan = opened(work, reopen=True)
+            scorer, plan = open_work(work, reopen=True)
         job.begin(settings=work.settings.identity(), origin=scorer.identity)
         for line in plan.describe():
             logger.info(line)

@@ -48,7 +48,7 @@ class VectorWork:
     def __call__(self, shard: int) -> Shard:
         """Make a shard, by itself; ModelError if the Origin is not the expected one."""
         started = time.perf_counter()
-        origin = opened(self.origin, self.device)
+        origin = open_word_origin(self.origin, self.device)
         if origin.identity != self.expected:
             raise ModelError(
                 f"Every worker must have the same Origin; {self.origin} holds another one here. Copy its folder to "
@@ -66,7 +66,7 @@ class VectorWork:
 
 
 @lru_cache(maxsize=1)
-def opened(folder: Path, device: str) -> WordOrigin:
+def open_word_origin(folder: Path, device: str) -> WordOrigin:
     """Return an Origin by next words, opened once in a process."""
     origin = open_origin(folder, device=device)
     if not isinstance(origin, WordOrigin):
@@ -114,7 +114,7 @@ def scored_pairs(
             planned.second[shard_rows],
             planned.kinds[shard_rows],
             # Counts are summed over shards, so that what was wanted stands in one of them.
-            {} if start else planned.wanted,
+            {} if start else planned.requested,
         )
         rows = np.arange(len(shard.kinds), dtype=np.int64)
         shards.append((shard, Scored(rows, scores[shard_rows], {}, 0)))

@@ -149,7 +149,7 @@ def fit_parts(reader: Reader, readings: Readings, settings: OriginSettings) -> P
     weights = {OWN: settings.weight_own, STATE: settings.weight_state, WORDS: settings.weight_words}
     total = sum(weights.values())
     words = WordPart.fit(
-        reader.words, readings.log_probs, kept=settings.kept_words, dim=settings.dimensions, seed=settings.seed
+        reader.words, readings.log_probs, kept_words=settings.kept_words, dim=settings.dimensions, seed=settings.seed
     )
     return Parts(
         own=_whitened_part(readings.own),

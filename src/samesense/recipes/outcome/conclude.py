@@ -83,7 +83,7 @@ def conclude(
     untuned = start is not None and start.untuned
     reason = reason_to_keep(job, verdict, trained, record.get(CHOSEN_SHARE, 1.0), untuned=untuned)
     if reason:
-        verdict = replace(verdict, kept=f"{reason}; `keep_start` never gives the trained one")
+        verdict = replace(verdict, keep_reason=f"{reason}; `keep_start` never gives the trained one")
     first = sets.verdict
     if job.settings.learning_curve and isinstance(first, ComparedSet) and first.name in end.by_set:
         scores = end.by_set[first.name].evidence[0].values

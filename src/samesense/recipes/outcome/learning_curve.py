@@ -128,9 +128,9 @@ def fitted(rows: Any, scores: Floats, labels: Floats, dataset: str) -> Curve:
     """Return the curve through the scores of all models."""
     law = fit_learning_curve(rows, scores, labels)
     most = int(max(rows))
-    twice = law.at(2 * most, less=most)
+    twice = law.predict(2 * most, less=most)
     grid = np.geomspace(min(rows), AHEAD * most, 40)
-    estimates = [(float(size), law.at(size)) for size in grid]
+    estimates = [(float(size), law.predict(size)) for size in grid]
     band = [(size, estimate.value, estimate.low, estimate.high) for size, estimate in estimates if estimate]
     points = [(int(size), float(figure)) for size, figure in zip(rows, law.figures, strict=True)]
     return Curve(rows=most, points=points, gain=twice.value, low=twice.low, high=twice.high, band=band, dataset=dataset)

@@ -120,7 +120,7 @@ def run(
         # Opened a second time, as an encoder has no head that predicts tokens.
         model, new_head = open_masked_lm(_transformer_of(encoder, settings.model), settings.layers)
     make = Blocks(encoder.tokenizer, settings.max_seq_length, settings.masked, decoder=is_decoder(model.config))
-    read = {source: _cut(source, settings, make) for source in sources}
+    read = {source: _cut_documents(source, settings, make) for source in sources}
     data = {
         name: {"source": name, "sha256": fingerprint(name), "rows": len(documents)} for name, documents in read.items()
     }
@@ -213,12 +213,12 @@ def _transformer_of(encoder: SentenceTransformer, name: str) -> str:
     return source
 
 
-def _cut(source: str, settings: PretrainSettings, make: Blocks) -> list[list[list[int]]]:
+def _cut_documents(source: str, settings: PretrainSettings, make: Blocks) -> list[list[list[int]]]:
     """Return the blocks of each document that has any."""
     documents = []
     with progress_bar("tokenise", "document") as bar:
         for document in read_documents(source, language=settings.language, paragraphs=settings.paragraphs):
-            documents.append(list(make.cut(document)))
+            documents.append(list(make.cut_blocks(document)))
             bar.update()
     return [blocks for blocks in documents if blocks]
 

@@ -132,18 +132,18 @@ class RaceResult(Shown):
 
     def table(self) -> str:
         """Return the best lines as a Markdown table, the recommended ones marked; Spearman x100."""
-        return _aligned(_HEADER, [self._cells(line) for line in self._shown()])
+        return _aligned(_HEADER, [self._cells(line) for line in self._visible_lines()])
 
     def markdown(self) -> str:
         """Return the result as a page of Markdown, in which names are no markup."""
-        table = markdown(_HEADER, [self._cells(line) for line in self._shown()], numeric=_HEADER[2:-1])
+        table = markdown(_HEADER, [self._cells(line) for line in self._visible_lines()], numeric=_HEADER[2:-1])
         blocks = [table]
         if self.test:
             blocks.append(markdown_table(self.test))
-        blocks.append("\n".join(f"- {plain(line)}" for line in self.said()))
+        blocks.append("\n".join(f"- {plain(line)}" for line in self.describe()))
         return "\n\n".join(blocks) + "\n"
 
-    def _shown(self) -> list[Line]:
+    def _visible_lines(self) -> list[Line]:
         # Recommended models are shown wherever they stand.
         return [line for index, line in enumerate(self.lines) if index < SHOWN or line in (self.quality, self.cpu)]
 
@@ -153,7 +153,7 @@ class RaceResult(Shown):
         figures = [f"{100 * line.dev:.2f}", interval, line.speed_text, f"{line.megabytes:.0f}", f"{line.steps:,}"]
         return [one_line(line.name), line.form, *figures, ", ".join(marks)]
 
-    def said(self) -> list[str]:
+    def describe(self) -> list[str]:
         """Return in words what is recommended, and what the time was used for."""
         too_high = ""
         if not self.test:
@@ -183,9 +183,9 @@ class RaceResult(Shown):
     def _about_speeds(self) -> list[str]:
         """Return what speeds can be compared."""
         lines = []
-        if any(line.timed for line in self._shown()):
+        if any(line.timed for line in self._visible_lines()):
             lines.append(f"speeds: models timed in turns, median and range of {ROUNDS} rounds")
-        if any(line.timed is None for line in self._shown()):
+        if any(line.timed is None for line in self._visible_lines()):
             lines.append("a speed with ~ was timed by itself, for the plan of the race: it is not to be compared")
         if self.disturbed:
             lines.append(f"the machine was not quiet while speeds were measured ({self.disturbed}): compare ranges")
@@ -208,7 +208,7 @@ class RaceResult(Shown):
         blocks = [self.table()]
         if self.test:
             blocks.append(str(self.test))
-        return "\n\n".join([*blocks, "\n".join(self.said())])
+        return "\n\n".join([*blocks, "\n".join(self.describe())])
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(str(self))}</pre>"

@@ -47,7 +47,7 @@ class Cells:
         self.state = state
         self.clock = clock
         self.dev = dev
-        self._known: dict[str, str] = {}
+        self._fingerprints: dict[str, str] = {}
 
     @cached_property
     def dev_texts(self) -> list[str]:
@@ -140,7 +140,7 @@ class Cells:
 
     def _settings(self, entrant: Entrant, extra_settings: dict[str, Any]) -> EncoderSettings:
         planned = self.request.planned
-        overrides = {**entrant.given, "model": entrant.start.model, "seed": self.request.seed, **extra_settings}
+        overrides = {**entrant.overrides, "model": entrant.start.model, "seed": self.request.seed, **extra_settings}
         precisions = (line["precision"] for line in self.state.lines if line.get("start") == entrant.start.name)
         precision = next(filter(None, precisions), None)  # measured by the first run of a start model, and not again
         if precision:
@@ -169,8 +169,8 @@ class Cells:
         splits = Splits(planned.train, selecting, {DEV: self.dev})
         identity = {
             "method": planned.method.name,
-            "settings": deciding(settings, self._known),
-            "start": fingerprint_of(settings.model, self._known),
+            "settings": deciding(settings, self._fingerprints),
+            "start": fingerprint_of(settings.model, self._fingerprints),
             "steps": steps,
             **splits.identity(),
         }
@@ -182,7 +182,7 @@ class Cells:
             settings=settings,
             reading="",
             layers=None,
-            given={**entrant.given, **limits},
+            overrides={**entrant.overrides, **limits},
             identity=identity,
         )
         return CellJob(cell, splits, cell.folder(self.request.output), "float32")

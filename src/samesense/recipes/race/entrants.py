@@ -52,21 +52,21 @@ class Entrant:
     """A start model with the settings that it is trained by."""
 
     start: Start
-    given: Mapping[str, Any]
+    overrides: Mapping[str, Any]
 
     @property
     def name(self) -> str:
         """What tables call it."""
-        return ", ".join([self.start.name, *(_word(key, value) for key, value in self.given.items())])
+        return ", ".join([self.start.name, *(_word(key, value) for key, value in self.overrides.items())])
 
     def to_dict(self) -> dict[str, Any]:
         """Return what makes it again, as plain JSON types."""
-        return {"start": asdict(self.start), "given": dict(self.given)}
+        return {"start": asdict(self.start), "overrides": dict(self.overrides)}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Entrant:
         """Return what :meth:`to_dict` wrote."""
-        return cls(start=Start(**content["start"]), given=content["given"])
+        return cls(start=Start(**content["start"]), overrides=content["overrides"])
 
 
 def _word(key: str, value: Any) -> str:
@@ -107,7 +107,7 @@ def entrants(planned: TrainingPlan, starts: Sequence[Start]) -> list[Entrant]:
         rates = RATES["static" if start.static else "transformer"]
         for position, loss in enumerate(losses):
             for second, rate in enumerate(rates):
-                entrant = Entrant(start=start, given={**loss, "learning_rate": rate})
+                entrant = Entrant(start=start, overrides={**loss, "learning_rate": rate})
                 ranked.append((rank + position + second, rank, entrant))
     # By ranks alone: entrants have no order, and of equal ranks the first stays first.
     return [entrant for *_, entrant in sorted(ranked, key=lambda item: item[:2])]

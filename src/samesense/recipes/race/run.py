@@ -146,7 +146,7 @@ def _evaluate_starts(cells: Cells) -> None:
         if cells.clock.for_starts < 0 and state.lines:
             state.note(f"no time was left for the start model {start['name']}")
         else:
-            cells.run(Entrant(start=Start(**start), given={}), 0)
+            cells.run(Entrant(start=Start(**start), overrides={}), 0)
     scores = {line["name"]: line["dev"] for line in state.lines}
     evaluated = [start for start in state.starts if start["name"] in scores]
     if not evaluated:

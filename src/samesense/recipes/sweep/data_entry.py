@@ -18,10 +18,10 @@ class Table(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _known(cls, given: Any) -> Any:
+    def _check_keys(cls, table: Any) -> Any:
         # What is no table is refused by pydantic itself.
-        check_known(given if isinstance(given, dict) else (), cls.model_fields)
-        return given
+        check_known(table if isinstance(table, dict) else (), cls.model_fields)
+        return table
 
 
 class ReadingKeys(Table):

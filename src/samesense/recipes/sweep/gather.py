@@ -46,7 +46,7 @@ class CellResults:
     evidence: list[Evidence]  # what lies behind them
     run: Run | None  # its training, if it was trained
     outcome: dict[str, Any]  # how the training ended
-    made: dict[str, str]  # versions of the libraries by name, and the arithmetic in which it was trained
+    environment: dict[str, str]  # versions of the libraries by name, and the arithmetic in which it was trained
     summary: Sequence[str] = ()  # what the training made of its data, in lines
 
     @property
@@ -245,14 +245,14 @@ def rows(cells: Sequence[CellResults]) -> list[dict[str, Any]]:
 
 def settings_of(cell: CellResults) -> dict[str, Any]:
     """Return what the file set for a cell, with the names of files and folders in place of their paths."""
-    return {key: _named(value) for key, value in cell.record["settings"].items() if key not in APART}
+    return {key: _strip_folders(value) for key, value in cell.record["settings"].items() if key not in APART}
 
 
-def _named(value: Any) -> Any:
+def _strip_folders(value: Any) -> Any:
     if isinstance(value, list):
-        return [_named(inner) for inner in value]
+        return [_strip_folders(inner) for inner in value]
     if isinstance(value, dict):
-        return {key: _named(inner) for key, inner in value.items()}
+        return {key: _strip_folders(inner) for key, inner in value.items()}
     if not isinstance(value, str):
         return value
     head, plus, maps = value.partition("+")  # as in vectors:FILE+whiten

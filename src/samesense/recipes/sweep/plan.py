@@ -34,7 +34,7 @@ class Cell:
     settings: EncoderSettings  # of the method
     reading: str  # with the dataset, tells which :class:`Splits` are its data
     layers: int | None  # of the start model that are kept; None for all
-    given: dict[str, Any]  # what the file set for it
+    overrides: dict[str, Any]  # what the file set for it
     identity: dict[str, Any]  # everything that decides its figures
     tried_for: str | None = None  # the variant for whose sake it is tried; None for one that counts
     tried: dict[str, Any] = field(default_factory=dict)  # the settings that are tuned by it
@@ -167,7 +167,9 @@ def _cell(plan: Plan, entry: DataEntry, variant: Variant, seed: int) -> Cell:
         identity[METHOD] = bound.method.name
     if entry.label_range is not None:
         identity["label_range"] = list(entry.label_range)  # decides targets, and is no part of the data's fingerprint
-    return Cell(variant=variant.name, dataset=entry.name, seed=seed, given=overrides, identity=identity, **vars(bound))
+    return Cell(
+        variant=variant.name, dataset=entry.name, seed=seed, overrides=overrides, identity=identity, **vars(bound)
+    )
 
 
 def _start(plan: Plan, entry: DataEntry, start: Start, variants: Sequence[Variant]) -> Cell:
@@ -195,7 +197,9 @@ def _start(plan: Plan, entry: DataEntry, start: Start, variants: Sequence[Varian
         overrides = {**overrides, "standardize": start.standardize}
         # Fitted on the training texts, which then decide the figures too.
         identity = {**identity, "standardize": start.standardize, "train": splits.train.sha256}
-    return Cell(variant=start.name, dataset=entry.name, seed=None, given=overrides, identity=identity, **vars(bound))
+    return Cell(
+        variant=start.name, dataset=entry.name, seed=None, overrides=overrides, identity=identity, **vars(bound)
+    )
 
 
 def _check_pooling(name: str, settings: EncoderSettings, methods: Sequence[Method]) -> None:

@@ -36,7 +36,7 @@ def protocol_sentences(
     if skipped:
         names = "; ".join(line.partition(": ")[0] for line in skipped)
         sentences.append(f"Left out, since the loss cannot be trained on the labels: {names}.")
-    versions = _listed(cell.made["samesense"] for cell in trained if "samesense" in cell.made)
+    versions = _listed(cell.environment["samesense"] for cell in trained if "samesense" in cell.environment)
     if versions:
         sentences.append(f"samesense {versions}.")
     return sentences

@@ -128,7 +128,7 @@ def _report(
         notes=[f"failed: {line}" if title == "Failed" else line for title, lines in left_out.items() for line in lines],
         warnings=plan["warnings"],
         tables=_more_tables(cells, tuning),
-        environment={component: " / ".join(values) for component, values in _made(cells).items()},
+        environment={component: " / ".join(values) for component, values in _collect_environments(cells).items()},
     )
     return report, left_out
 
@@ -306,11 +306,11 @@ def _failures(cells: Sequence[CellResults]) -> list[Failure]:
     ]
 
 
-def _made(cells: Sequence[CellResults]) -> dict[str, list[str]]:
+def _collect_environments(cells: Sequence[CellResults]) -> dict[str, list[str]]:
     """Return with which versions and in which arithmetic the trained cells were made."""
     values_by_component: dict[str, list[str]] = {}
     for cell in cells:
-        for component, value in cell.made.items():
+        for component, value in cell.environment.items():
             if value not in values_by_component.setdefault(component, []):
                 values_by_component[component].append(value)
     return values_by_component
@@ -320,6 +320,6 @@ def _unlike(cells: Sequence[CellResults]) -> list[str]:
     """Return a line about each version or arithmetic that is not the same for all trained cells."""
     return [
         f"trained with {component} {' and '.join(values)}: differences between runs may come of that"
-        for component, values in _made(cells).items()
+        for component, values in _collect_environments(cells).items()
         if len(values) > 1
     ]

@@ -44,7 +44,7 @@ def describe(plan: Plan) -> Iterator[str]:
     """Yield lines on each data set: rows used, pairs that leak, and warnings."""
     for (name, _), splits in plan.splits.items():
         sizes = [f"train {len(splits.train)}"]
-        sizes += [f"{set_name} {len(data)}" for set_name, data in splits.others().items()]
+        sizes += [f"{set_name} {len(data)}" for set_name, data in splits.evaluation_data().items()]
         kind = ""
         if isinstance(splits.train, PairData):
             kind = f" ({splits.train.kind})"

@@ -30,13 +30,13 @@ class Splits:
     dev: PairData | None
     tests: dict[str, PairData]
 
-    def others(self) -> dict[str, PairData]:
+    def evaluation_data(self) -> dict[str, PairData]:
         """Return the data of evaluation: dev, if there are some, and each test set."""
         return {**({} if self.dev is None else {"dev": self.dev}), **self.tests}
 
     def _named_by_role(self) -> dict[str, PairData]:
         """Return the data of evaluation by their role and file: a test set may have the name of the training's."""
-        evaluated = self.others()
+        evaluated = self.evaluation_data()
         every = [self.train, *evaluated.values()]
         # The first name is that of the training data.
         names = distinct_names([data.name for data in every], [data.source for data in every])[1:]
