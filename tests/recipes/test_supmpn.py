@@ -160,6 +160,10 @@ def test_data_without_what_a_loss_needs_are_refused(nli):
         DataError, match=r"no anchor of 60 has a positive and a negative, which loss triplet with tuples"
     ):
         settings.usable(replace(train, negatives=[[] for _ in train.negatives]))
+    texts, labels = ["a", "a", "b", "b", "c"], ["x", "y", "x", "y", "x"]
+    classes = tuples_of_classes(texts, labels, source="a.csv", name="a.csv")
+    with pytest.raises(DataError, match=r"needs \(left out: 2 sentences of several classes\)"):
+        SupmpnSettings(tuples="ragged").usable(classes)
 
 
 def test_a_step_is_said_to_be_that_of_all_processes(nli, tiny, monkeypatch):

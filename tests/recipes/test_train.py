@@ -33,7 +33,7 @@ def test_a_test_of_yes_no_labels_says_how_high_spearman_can_be(toy_pairs):
     assert "yes/no" not in "".join(plan(toy_pairs / "train.tsv", test=toy_pairs / "test.tsv").lines())
 
 
-def test_no_sentence_of_the_pairs_held_out_is_trained_on(tmp_path):
+def test_no_sentence_of_the_pairs_held_out_is_trained_on(tmp_path, caplog):
     rows = [
         (f"text {number}", f"text {number + 1}", number % 5) for number in range(0, 60) if number % 3 < 2
     ]  # three sentences a chain
@@ -43,6 +43,7 @@ def test_no_sentence_of_the_pairs_held_out_is_trained_on(tmp_path):
     assert "  also in dev: 0 pairs, 0 of 54 sentences" in apart.lines()
     tied = plan([("one text", f"text {number}", number % 5) for number in range(60)])  # all pairs form one component
     assert len(tied.dev) == 6
+    assert "6 pairs are held out, and 1 of their 7 sentences are also trained on" in caplog.text
     message = "6 pairs held out, 1 of their 7 sentences are also trained on, because the pairs share sentences"
     assert f"selection: Spearman on {message}; at the end they are trained on too" in tied.lines()
     assert "  also in dev: 0 pairs, 1 of 55 sentences" in tied.lines()

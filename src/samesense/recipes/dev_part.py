@@ -108,7 +108,7 @@ def hold_out_pairs(train: PairData, share: float, seed: int) -> tuple[PairData, 
         if splits is not None and not any(one_label(split.labels) for split in splits):
             if apart == "pairs":
                 logger.warning(
-                    f"{train.name}: the pairs that are held out are {shared(splits[1], splits[0])}, so scores "
+                    f"{train.name}: {len(splits[1])} pairs are held out, and {shared(splits[1], splits[0])}: scores "
                     "on them are too high. Give `dev` FILE with pairs of other sentences"
                 )
             return splits

@@ -147,10 +147,16 @@ class TupleData(ShownRows):
             of = f" of {len(set(self.classes.values())):,} classes"
         lines = [f"{len(self):,} anchors{of} with {positives:,} positives and {negatives:,} negatives"]
         lines += counts_table(self.positives, self.negatives)
-        reasons = [f"{number:,} {reason}" for reason, number in self.left_out.items() if number]
-        if reasons:
-            lines.append(f"left out: {', '.join(reasons)}")
+        if left_out := self.describe_left_out():
+            lines.append(left_out)
         return lines
+
+    def describe_left_out(self) -> str:
+        """Return how many rows were left out and why, in words; ``""`` if none was."""
+        reasons = [f"{number:,} {reason}" for reason, number in self.left_out.items() if number]
+        if not reasons:
+            return ""
+        return f"left out: {', '.join(reasons)}"
 
 
 @dataclass(frozen=True, kw_only=True)

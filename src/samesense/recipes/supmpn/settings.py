@@ -103,9 +103,11 @@ class SupmpnSettings(PlacesSettings, GuideSettings, EncoderSettings):
         sides = zip(train.positives, train.negatives, strict=True)
         rows = [row for row, (positives, negatives) in enumerate(sides) if positives and (negatives or not both)]
         if not rows:
+            left_out = train.describe_left_out()
+            why = f" ({left_out})" if left_out else ""
             raise DataError(
                 f"{train.source}: no anchor of {len(train)} has {self.needed}, which loss {self.loss} with tuples "
-                f"{self.tuples} needs. Take tuples padded, or other data."
+                f"{self.tuples} needs{why}. Take tuples padded, or other data."
             )
         if len(rows) == len(train):
             return train
