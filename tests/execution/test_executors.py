@@ -1,5 +1,6 @@
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -148,6 +149,22 @@ def test_ray_says_what_is_missing(tmp_path, monkeypatch, caplog):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtraError, match=r"samesense\[ray\]"):
         next(OnRay().run(Squares(tmp_path), range(1)))
+
+
+@pytest.mark.parametrize("kind", ["named", "auto"])
+def test_what_listens_and_is_no_ray_cluster_is_refused(tmp_path, monkeypatch, kind):
+    """Such as Ray's own dashboard; Ray itself tries for minutes."""
+    pytest.importorskip("ray")
+    monkeypatch.setattr(executors, "ANSWER_SECONDS", 1.0)
+    monkeypatch.setattr(socket, "create_connection", lambda *_: socket.socket())
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        if kind == "auto":
+            # Where auto looks first.
+            monkeypatch.setenv("RAY_ADDRESS", address)
+            address = "auto"
+        with pytest.raises(ConfigError, match=rf"received '{address}'.*\(no answer within 1 seconds\)"):
+            next(OnRay(address).run(Squares(tmp_path), range(1)))
 
 
 @pytest.mark.long

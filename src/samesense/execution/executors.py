@@ -8,6 +8,8 @@ import os
 import re
 import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from functools import partial
 from multiprocessing import connection, get_context
@@ -25,6 +27,11 @@ logger = logging.getLogger(__name__)
 
 CONNECT_SECONDS = 10.0
 """Seconds until a Ray cluster that does not answer counts as absent."""
+
+ANSWER_SECONDS = 30.0
+"""Seconds until a cluster that listens, or is looked for, and does not take a connection counts as absent."""
+
+_PROBE = "import sys, ray; ray.init(address=sys.argv[1], log_to_driver=False, logging_level='ERROR')"
 
 _HOST_PORT = re.compile(r"(?:ray://)?(?P<host>[^/]+):(?P<port>\d+)")
 
@@ -202,24 +209,38 @@ class OnRay:
         """Connect unless this process is connected already; return whether it connected."""
         if ray.is_initialized():
             return False
-        if self._address is not None:
-            logger.info(f"connecting to the Ray cluster at {self._address}")
         try:
-            self._check_address()
+            if self._address is not None:
+                logger.info(f"connecting to the Ray cluster at {self._address}")
+                self._check_address(self._address)
             # Without an address Ray would join a cluster that it finds by itself.
             ray.init(address=self._address or "local", log_to_driver=False, logging_level="ERROR")
-        except (ConnectionError, ValueError, OSError) as error:
+        # RuntimeError: another version of Ray or Python runs there.
+        except (ConnectionError, ValueError, OSError, RuntimeError) as error:
             raise ConfigError(
                 f"address names a running Ray cluster, as in auto or HOST:6379; received {self._address!r}, and it "
                 f"cannot be reached ({shortened(error)}). Start one with: ray start --head"
             ) from error
         return True
 
-    def _check_address(self) -> None:
-        """Raise OSError if nothing listens at the address: Ray itself would try for a minute, in silence."""
-        match = _HOST_PORT.fullmatch(self._address or "")
+    def _check_address(self, address: str) -> None:
+        """Raise OSError if no cluster answers at the address: Ray itself tries for minutes, and some never end.
+
+        What listens may be something else, such as Ray's own dashboard, and ``auto`` may lead to a head that is dead. A
+        process tries it, as a connection that hangs can be ended in no other way.
+        """
+        match = _HOST_PORT.fullmatch(address)
         if match:
             socket.create_connection((match["host"].strip("[]"), int(match["port"])), CONNECT_SECONDS).close()
+        try:
+            probe = subprocess.run(
+                [sys.executable, "-c", _PROBE, address], capture_output=True, timeout=ANSWER_SECONDS, check=False
+            )
+        except subprocess.TimeoutExpired as error:
+            raise ConnectionError(f"no answer within {ANSWER_SECONDS:.0f} seconds") from error
+        if probe.returncode:
+            lines = probe.stderr.decode(errors="replace").strip().splitlines()
+            raise ConnectionError(lines[-1] if lines else "Ray ended without a word")
 
 
 def _received(ray: Any, reference: Any) -> Answer:
