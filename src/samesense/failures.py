@@ -6,10 +6,11 @@ import errno
 import os
 import re
 import reprlib
+import shutil
 import zipfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from tokenize import TokenError
@@ -33,6 +34,11 @@ DAMAGED = (
 """What reading a damaged file raises: numpy parses the head of an array as Python."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+_SHORT_WRITE = re.compile(
+    r"\d+ requested and \d+ written|failed writing file|file write failed|unexpected pos \d+ vs \d+"
+)
+"""What numpy and torch say of a write that a full disk cut short."""
 
 _FIXES = {
     errno.ENOSPC: "Free some space, or name a place on another disk.",
@@ -76,7 +82,19 @@ def writing(path: str | Path) -> Iterator[None]:
         reason = system_reason(error)
         if reason is None:
             raise
+        if _system_number(error) == errno.ENOSPC:
+            reason += _space_left(path)
         raise OutputError(f"{path} cannot be written: {reason}") from error
+
+
+def _space_left(path: str | Path) -> str:
+    """Say how much room the disk of a file has, now that what was begun of it may be removed."""
+    with suppress(OSError):
+        folder = next(parent for parent in Path(path).absolute().parents if parent.exists()).resolve()
+        disk = next(place for place in (folder, *folder.parents) if place.is_mount())
+        usage = shutil.disk_usage(folder)
+        return f" The disk at {disk} has {usage.free / 1e6:,.1f} MB free of {usage.total / 1e6:,.1f} MB."
+    return ""
 
 
 def system_reason(error: Exception) -> str | None:
@@ -84,20 +102,24 @@ def system_reason(error: Exception) -> str | None:
 
     Libraries that are not written in Python raise classes of their own, and of some only the words tell.
     """
-    number = error.errno if isinstance(error, OSError) else None
-    # Rust's errors, as of safetensors and tokenizers, hold the system's number in their words only.
-    if match := re.search(r"\(os error (\d+)\)", str(error)):
-        number = int(match[1])
-    # numpy and torch report a short write without a number; its usual cause is a full disk.
-    elif re.search(r"\d+ requested and \d+ written|failed writing file|file write failed", str(error)):
-        number = errno.ENOSPC
+    number = _system_number(error)
     if number is None and not isinstance(error, OSError):
         return None
-    # the text of an OSError with a number holds the system's reason already
     reason = ""
-    if number and not (isinstance(error, OSError) and error.errno):
+    if number and os.strerror(number) not in str(error):
         reason = f" ({os.strerror(number)})"
     return f"{error}{reason}. {_FIXES.get(number or 0, 'Name another place.')}"
+
+
+def _system_number(error: Exception) -> int | None:
+    """Return the system's number of an error."""
+    # Rust's errors, as of safetensors and tokenizers, hold the system's number in their words only.
+    if match := re.search(r"\(os error (\d+)\)", str(error)):
+        return int(match[1])
+    # numpy and torch report a short write without a number; its usual cause is a full disk.
+    if _SHORT_WRITE.search(str(error)):
+        return errno.ENOSPC
+    return error.errno if isinstance(error, OSError) else None
 
 
 def broken_link(path: str | Path) -> str:

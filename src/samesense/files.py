@@ -126,6 +126,9 @@ def replacing_folder(path: Path) -> Iterator[Path]:
                 _exchange(path, beside)
             else:
                 beside.rename(path)
+    except OutputError as error:
+        # A writer within names the temporary folder, of which the user knows nothing.
+        raise OutputError(str(error).replace(str(beside), str(path))) from error
     finally:
         shutil.rmtree(beside, ignore_errors=True)
 

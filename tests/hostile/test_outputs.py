@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from transformers import Trainer
 
 from samesense.errors import DataError, OutputError
 from samesense.execution.sharded import sharded_job
@@ -213,6 +214,28 @@ def test_a_disk_that_fills_up_is_said(here, disk, capsys, command, free, static_
     code, _, err = run_command(capsys, *words)
     assert code in (0, 2) and "Traceback" not in err
     assert code == 0 or command == "origin" or re.search("No space left|disk full|disk is full", err), err
+
+
+@pytest.mark.parametrize("words", ["I/O error: x (os error 28)", "inline_container.cc:672] . unexpected pos 64 vs 0"])
+def test_a_checkpoint_that_fills_the_disk_is_said_and_removed(here, disk, capsys, monkeypatch, static_model, words):
+    run = disk(800) / "run"
+    flags = ("--model", static_model, "--dev", "pairs.tsv", "--max-steps", "4", "--eval-steps", "1", "--no-report")
+    command = ("train", "pairs.tsv", *flags, "--output", run)
+    save = Trainer._save_optimizer_and_scheduler
+
+    def fill(*_):
+        # As safetensors and torch say it.
+        raise RuntimeError(words)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "_save_optimizer_and_scheduler", fill)
+        err = refused(capsys, *command)
+    assert f"{run / 'checkpoints' / 'checkpoint-1'} cannot be written: {words}" in err and "No space left" in err
+    assert re.search(rf"The disk at {run.parent} has 0\.\d MB free of 1\.0 MB\.", err)
+    assert not (run / "checkpoints" / "checkpoint-1").exists()
+    assert Trainer._save_optimizer_and_scheduler is save
+    code, _, err = run_command(capsys, *command)
+    assert code == 0, err
 
 
 @pytest.mark.parametrize("free", [0, 8])

@@ -26,12 +26,12 @@ from transformers import (
 )
 from transformers.integrations.integration_utils import TensorBoardCallback
 
-from samesense.errors import ConfigError, DataError, ModelError
+from samesense.errors import ConfigError, DataError, ModelError, OutputError
 from samesense.execution.progress import without_bars
 from samesense.execution.ranks import is_main, world_size
 from samesense.execution.threads import serial_tokenizer
 from samesense.execution.trainer_fields import trainer_fields
-from samesense.failures import first_line
+from samesense.failures import first_line, writing
 from samesense.files import read_json
 
 logger = logging.getLogger(__name__)
@@ -169,6 +169,7 @@ def run_trainer(
     if resume_from is not None and _evaluation_is_due(trainer, resume_from):
         trainer.args.eval_on_start = True
         trainer.add_callback(_DueEvaluation(trainer))
+    _name_unwritten_checkpoints(trainer)
     try:
         with serial_tokenizer(trainer.args.device.type == "cpu"):
             trainer.train(resume_from_checkpoint=None if resume_from is None else str(resume_from))
@@ -184,6 +185,23 @@ def run_trainer(
     if not stop.interrupted:
         _check_selected(trainer, why)
     return bool(trainer.state.global_step < trainer.state.max_steps)
+
+
+def _name_unwritten_checkpoints(trainer: Trainer) -> None:
+    """Make a checkpoint that cannot be written an OutputError that names it, and remove what was written of it."""
+    save = trainer._save_checkpoint
+
+    def save_or_name(*arguments: Any) -> None:
+        checkpoint = Path(str(trainer.args.output_dir)) / f"checkpoint-{trainer.state.global_step}"
+        try:
+            with writing(checkpoint):
+                save(*arguments)
+        except OutputError:
+            # The space that it takes may be what the next one needs.
+            shutil.rmtree(checkpoint, ignore_errors=True)
+            raise
+
+    trainer.__dict__["_save_checkpoint"] = save_or_name
 
 
 def _forget_precision(trainer: Trainer) -> None:

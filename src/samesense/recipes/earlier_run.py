@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from samesense.errors import DataError, OutputError
-from samesense.files import read_json
+from samesense.files import is_empty, read_json
 from samesense.places import check_empty
 from samesense.recipes.held_out.cross_validation import FOLDS_FOLDER
 from samesense.recipes.held_out.pairs import MODEL
@@ -18,8 +18,8 @@ CURVE = "learning-curve"
 REFIT = "refit"
 """Subfolder of a run for what takes the place of its model, the start or one trained on all pairs, until it has."""
 
-RESUMABLE = (MODEL, CHECKPOINTS, CURVE, FOLDS_FOLDER, REFIT)
-"""Subfolders of a run, one of which is there as soon as there is something to resume."""
+RESUMABLE = (MODEL, f"{CHECKPOINTS}/checkpoint-*", CURVE, FOLDS_FOLDER, "fold-[0-9][0-9]", REFIT)
+"""Patterns of subfolders of a run, one of which is not empty as soon as there is something to resume."""
 
 
 def check_folder_of_run(output: Path) -> None:
@@ -40,7 +40,8 @@ def check_folder_of_run(output: Path) -> None:
 
 def is_resumable(output: Path) -> bool:
     """Return whether a run has left a model, checkpoints or trained folds."""
-    return any((output / name).exists() for name in RESUMABLE) or any(output.glob("fold-[0-9][0-9]"))
+    folders = (folder for pattern in RESUMABLE for folder in output.glob(pattern))
+    return any(folder.is_dir() and not is_empty(folder) for folder in folders)
 
 
 def came_to_nothing(output: Path) -> bool:
