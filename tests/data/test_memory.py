@@ -1,5 +1,7 @@
 """Data that are in memory already are read by the same rules as files."""
 
+import csv
+import io
 from collections import namedtuple
 from importlib.util import find_spec
 
@@ -75,6 +77,16 @@ def test_times_are_no_labels(labels):
     for data in (pandas.DataFrame(columns), columns, [tuple(row) for row in zip(*columns.values(), strict=True)]):
         with pytest.raises(DataError, match=r"score|labels"):
             read_pairs(data)
+
+
+def test_an_open_file_is_refused(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("sentence1,sentence2,score\na,b,1\nc,d,0\n")
+    for file in (path.open(), path.open("rb"), io.StringIO("a\nb\n")):
+        with file, pytest.raises(DataError, match=r"an open file does not say what its lines are. Give its path"):
+            samesense.read(file)
+    with path.open() as file:
+        assert read_pairs(csv.DictReader(file), label_range=(0, 5)).labels == [1.0, 0.0]
 
 
 def test_periods_are_texts_and_missing_ones_stay_so():

@@ -49,6 +49,13 @@ def test_one_text_has_one_vector_remembered_or_not(model):
     np.testing.assert_array_equal(model.encode("a dog", normalize=True), model.encode(["a dog"], normalize=True)[0])
 
 
+def test_a_dimension_is_a_whole_number(model):
+    assert samesense.load(model, dim=np.int64(3)).encode(TEXTS).shape == (4, 3)
+    for dim in (3.5, "3"):
+        with pytest.raises(ConfigError, match="`dim` is a whole number; received"):
+            samesense.load(model, dim=dim)
+
+
 def test_two_lists_are_pairs_and_texts_of_two_letters_are_none(model):
     pairs = list(zip(TEXTS[:2], TEXTS[2:], strict=True))
     np.testing.assert_array_equal(samesense.similarity(model, TEXTS[:2], TEXTS[2:]), model.scores(pairs))

@@ -49,6 +49,12 @@ def test_no_sentence_of_the_pairs_held_out_is_trained_on(tmp_path, caplog):
     assert "  also in dev: 0 pairs, 1 of 55 sentences" in tied.lines()
 
 
+def test_pairs_held_out_whose_sentences_are_not_trained_on_are_not_warned_of(caplog):
+    rows = [("one", "four", 1), ("two", "three", 0), ("three", "two", 1), ("four", "one", 0)]
+    plan(rows * 10)
+    assert "scores on them are too high" not in caplog.text
+
+
 def test_sentences_of_dev_and_test_are_looked_for_in_data_without_labels(tmp_path):
     test = [("Text 1!", "other", 1), ("text 2", "text 9", 0)]
     texts = plan([f"text {number}" for number in range(4)], dev="none", test=test)

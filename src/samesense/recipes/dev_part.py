@@ -106,7 +106,7 @@ def hold_out_pairs(train: PairData, share: float, seed: int) -> tuple[PairData, 
     for apart in get_args(Apart):
         splits = _split(train, share, seed, apart)
         if splits is not None and not any(one_label(split.labels) for split in splits):
-            if apart == "pairs":
+            if apart == "pairs" and met(splits[1], splits[0])[0]:
                 logger.warning(
                     f"{train.name}: {len(splits[1])} pairs are held out, and {shared(splits[1], splits[0])}: scores "
                     "on them are too high. Give `dev` FILE with pairs of other sentences"

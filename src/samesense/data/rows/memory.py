@@ -113,6 +113,15 @@ def _refuse_unequal(lengths: Mapping[str, int]) -> None:
         )
 
 
+def refuse_open_file(source: Any) -> None:
+    """Raise DataError for an open file: its lines would be taken for texts, whatever it holds."""
+    if hasattr(source, "readline"):
+        raise DataError(
+            f"{name_in_memory(source)}: an open file does not say what its lines are. Give its path; or its rows, as "
+            "in list(csv.DictReader(file))"
+        )
+
+
 def memory_rows(source: Any) -> Iterator[tuple[int, Mapping[str, object]]]:
     """Yield the rows of an object, numbered from 1, with cells by column name.
 
@@ -142,6 +151,7 @@ def memory_rows(source: Any) -> Iterator[tuple[int, Mapping[str, object]]]:
             return _plain_rows(tuple(record.values()) for record in records)
         batches = (table.slice(start, BATCH) for start in range(0, table.num_rows, BATCH))
         return arrow_rows(batches, name_in_memory(source))
+    refuse_open_file(source)
     # A single value of NumPy, an array without dimensions, has the methods of an iterable.
     is_single = getattr(source, "shape", None) == ()
     if isinstance(source, Iterable) and not isinstance(source, bytes) and not is_single:

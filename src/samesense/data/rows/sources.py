@@ -21,6 +21,7 @@ from samesense.data.rows.memory import (
     is_missing,
     memory_rows,
     name_in_memory,
+    refuse_open_file,
 )
 from samesense.data.rows.text import (
     LIKE_THEM,
@@ -188,6 +189,7 @@ def refuse_columns(source: str, **options: str | None) -> None:
 def rereadable(source: Source) -> Source:
     """Return a source that can be read twice: the rows of an iterator are collected into a list."""
     if isinstance(source, Iterator):
+        refuse_open_file(source)
         return Rows(source)
     return source
 

@@ -9,6 +9,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import cache as once
 from functools import partial
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -111,6 +112,8 @@ def load(  # noqa: PLR0913 - the options of every kind of model
     check_choice("precision", precision, Precision)
     dim_map = ""
     if dim is not None:
+        if not isinstance(dim, Integral):
+            raise ConfigError(f"`dim` is a whole number; received {dim!r}. Example: 64")
         dim_map = f"+dim:{dim}"
     if isinstance(model, Model):
         keeps = {"prompt": prompt is not None, "calibration": calibration is not None}
