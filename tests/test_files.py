@@ -293,3 +293,10 @@ def test_a_link_to_a_folder_stays_a_link(tmp_path):
             (beside / "file").write_text(content)
         assert (tmp_path / "models").is_symlink()
         assert (tmp_path / "big disk" / "file").read_text() == content
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux alone has a device that is always full")
+@pytest.mark.parametrize("add", [lambda path: files.append(path, b"line"), lambda path: append_json(path, {"a": 1})])
+def test_what_cannot_be_appended_to_is_named(add):
+    with pytest.raises(OutputError, match=r"^/dev/full cannot be written: .*No space left"):
+        add(Path("/dev/full"))

@@ -256,8 +256,8 @@ def _short(name: str) -> str:
 
 
 def append(path: Path, content: bytes | npt.NDArray[Any]) -> None:
-    """Add bytes, or the elements of an array, to the end of a file."""
-    with path.open("ab") as stream:
+    """Add bytes, or the elements of an array, to the end of a file; OutputError if it cannot be written."""
+    with writing(path), path.open("ab") as stream:
         stream.write(content if isinstance(content, bytes) else np.ascontiguousarray(content).tobytes())
 
 

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import IO, Any
 
+from samesense.failures import writing
 from samesense.files import (
     as_object,
     clear_temporary,
@@ -156,9 +157,9 @@ def folder_at(name: str | Path) -> Folder:
 
 
 def append_json(path: Path, entry: object) -> None:
-    """Append a line of JSON, on a new line even where a kill truncated the line before."""
+    """Append a line of JSON, on a new line even where a kill truncated the line before; OutputError if it cannot be."""
     # The plus allows reading; whatever the position, writes go to the end.
-    with path.open("ab+") as stream:
+    with writing(path), path.open("ab+") as stream:
         if stream.tell():
             stream.seek(-1, os.SEEK_END)
             cut_off = stream.read(1) != b"\n"  # a kill truncated the last line
