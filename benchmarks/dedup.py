@@ -1,11 +1,13 @@
 """Near-duplicates of real sentences and edited copies of them, beside SemHash and community detection.
 
 python benchmarks/dedup.py make FILES --rows 1000000 --output texts.txt
+python benchmarks/dedup.py make FILES --rows 10000000 --splice --output texts.txt
 samesense dedup texts.txt --model MODEL --output kept.txt
 samesense encode MODEL texts.txt --normalize --output vectors.npy
 python benchmarks/dedup.py samesense --texts texts.txt --vectors vectors.npy --rows 200000
 
-All ways get the same vectors, each in a separate process; only ``semhash`` needs that package.
+All ways get the same vectors, each in a separate process; only ``semhash`` needs that package. ``--splice`` makes as
+many originals as copies: where sentences are few, each other one begins like one of them and ends like another.
 """
 
 from __future__ import annotations
@@ -56,17 +58,26 @@ def edited(text: str, draw: random.Random) -> str:
     return " ".join(words)
 
 
-def make(files: list[Path], rows: int, output: Path) -> None:
+def spliced(texts: list[str], draw: random.Random) -> str:
+    """Return the first half of a text and the second half of another."""
+    first, second = draw.choice(texts).split(), draw.choice(texts).split()
+    return " ".join(first[: len(first) // 2] + second[len(second) // 2 :])
+
+
+def make(files: list[Path], rows: int, output: Path, *, splice: bool) -> None:
     cells = dict.fromkeys(cell.strip() for path in files for cell in sentences(path))
-    texts = [text for text in cells if len(text.split()) > 1 and len(text) < 300 and text.isprintable()]
+    real = [text for text in cells if len(text.split()) > 1 and len(text) < 300 and text.isprintable()]
     draw = random.Random(0)
-    real = len(texts)
-    texts = texts[:rows] + [edited(draw.choice(texts), draw) for _ in range(rows - real)]
+    originals = dict.fromkeys(real[: rows // 2 if splice else rows])
+    while splice and len(originals) < rows // 2:
+        originals[spliced(real, draw)] = None
+    texts = list(originals)
+    texts += [edited(draw.choice(texts), draw) for _ in range(rows - len(texts))]
     draw.shuffle(texts)
     output.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
     print(
-        f"{min(real, rows)} sentences and {max(0, rows - real)} edited copies, "
-        f"{sum(map(len, texts)) / rows:.0f} characters each"
+        f"{len(originals)} sentences, {max(0, len(originals) - len(real))} of them spliced, and "
+        f"{rows - len(originals)} edited copies, {sum(map(len, texts)) / rows:.0f} characters each"
     )
 
 
@@ -107,10 +118,11 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=Path("texts.txt"))
     parser.add_argument("--texts", type=Path, default=Path("texts.txt"))
     parser.add_argument("--vectors", type=Path, default=Path("vectors.npy"))
+    parser.add_argument("--splice", action="store_true")
     parser.add_argument("--threshold", type=float, default=0.9)
     chosen = parser.parse_args()
     if chosen.way == "make":
-        make(chosen.files, chosen.rows, chosen.output)
+        make(chosen.files, chosen.rows, chosen.output, splice=chosen.splice)
         return
     texts = chosen.texts.read_text(encoding="utf-8").split("\n")[: chosen.rows]
     vectors = np.load(chosen.vectors, mmap_mode="r")[: chosen.rows]

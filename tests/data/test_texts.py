@@ -3,7 +3,7 @@ import gzip
 import pytest
 
 from samesense.data.sentences import unlabelled_texts
-from samesense.data.texts import read_texts
+from samesense.data.texts import read_text_rows, read_texts, read_usable
 from samesense.errors import DataError
 
 
@@ -35,6 +35,19 @@ def test_rows_of_json_have_their_own_columns(tmp_path):
     (tmp_path / "t.jsonl").write_text("\n".join([*rows, '{"what": "g"}']))
     with pytest.raises(DataError, match="row 4: no column of texts could be found"):
         unlabelled_texts(tmp_path / "t.jsonl")
+
+
+@pytest.mark.parametrize("rows", [["a", "b", "a"], ["a", " ", "b", ""], ["", "a"]])
+def test_texts_alone_are_those_of_the_rows(tmp_path, rows):
+    path = tmp_path / "t.txt"
+    path.write_text("\n".join([*rows, "last"]) + "\n")
+    for source in (str(path), [*rows, "last"], (*rows, "last")):
+        text_rows, read = (reader(source, drop_bad_rows=True) for reader in (read_text_rows, read_usable))
+        assert (read.texts, list(read.indices)) == (text_rows.texts, list(text_rows.indices))
+        assert (read.total, read.names) == (text_rows.total, text_rows.names) == (len(rows) + 1, read.names)
+        if "" in rows:
+            with pytest.raises(DataError, match="rows cannot be used"):
+                read_usable(source)
 
 
 def test_errors(tmp_path):

@@ -95,7 +95,7 @@ def _pairs(
     rows: Iterator[Cells],
     target_rows: Iterator[Cells],
     matched: Matched,
-    row_numbers: tuple[list[int], list[int]],
+    row_numbers: tuple[Sequence[int], Sequence[int]],
     added_columns: Sequence[str],
 ) -> Iterator[Cells]:
     matched_rows = {pair.match for pair in matched.pairs}

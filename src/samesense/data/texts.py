@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from samesense.data.documents import document_files
 from samesense.data.extraction.files import holds_document_files, read_document_file
 from samesense.data.passages import cut_passages
-from samesense.data.rows.columns import Row, bad_rows_error, bad_texts, warn_left_out
+from samesense.data.rows.columns import BadRow, Row, bad_rows_error, bad_texts, warn_left_out
+from samesense.data.rows.memory import SENTENCE
 from samesense.data.rows.sources import (
     TEXT,
     Source,
@@ -46,7 +47,7 @@ class TextRows(NamedTuple):
 
     rows: Sequence[Row]
     column: str
-    indices: list[int]
+    indices: Sequence[int]
     total: int
     names: list[str]
 
@@ -67,7 +68,7 @@ class SourceTexts(NamedTuple):
     """
 
     texts: list[str]
-    indices: list[int]
+    indices: Sequence[int]
     total: int
     names: list[str]
 
@@ -115,19 +116,35 @@ def read_text_rows(source: Source, columns: str | None = None, *, drop_bad_rows:
             raise no_rows(source)
         column = _choose_column(rows, columns, source)
     else:
-        # Before the lines are read: standard input may never end.
-        refuse_columns(name, columns=columns)
-        rows = list(open_rows(source))
+        rows = list(_open_lines(source, columns))
         if not rows:
-            raise DataError(f"{name} holds no text; one text a line is needed.")
+            raise _no_lines(name)
         column = TEXT
     problems = [problem for row in rows for problem in bad_texts(row, [column])]
-    if problems and not drop_bad_rows:
-        raise bad_rows_error(name, problems, len(rows), can_drop=drop_bad_rows is not None)
-    warn_left_out(name, [problem.row for problem in problems], len(rows))
-    left_out = {problem.row for problem in problems}
+    left_out = _left_out(name, problems, len(rows), drop_bad_rows)
+    if not left_out:
+        return TextRows(rows, column, range(len(rows)), len(rows), names_in(rows))
     indices = [index for index, (number, _) in enumerate(rows) if number not in left_out]
     return TextRows([rows[index] for index in indices], column, indices, len(rows), names_in(rows))
+
+
+def _open_lines(source: Source, columns: str | None) -> Iterator[Row]:
+    """Return the lines of a text file or of standard input as rows; ConfigError if ``columns`` is given."""
+    # Before the lines are read: standard input may never end.
+    refuse_columns(_displayed_name(source), columns=columns)
+    return open_rows(source)
+
+
+def _no_lines(name: str) -> DataError:
+    return DataError(f"{name} holds no text; one text a line is needed.")
+
+
+def _left_out(name: str, problems: Sequence[BadRow], total: int, drop_bad_rows: bool | None) -> set[int]:
+    """Return the numbers of the rows to leave out, with a warning; DataError if bad rows are not to be left out."""
+    if problems and not drop_bad_rows:
+        raise bad_rows_error(name, problems, total, can_drop=drop_bad_rows is not None)
+    warn_left_out(name, [problem.row for problem in problems], total)
+    return {problem.row for problem in problems}
 
 
 def _displayed_name(source: Source) -> str:
@@ -138,13 +155,41 @@ def _displayed_name(source: Source) -> str:
 
 def read_texts(source: Source, columns: str | None = None) -> list[str]:
     """Return the texts of a source in order, none of them empty; see :func:`read_text_rows`."""
-    return read_text_rows(source, columns).texts
+    return read_usable(source, columns, drop_bad_rows=None).texts
 
 
-def read_usable(source: Source, columns: str | None = None, *, drop_bad_rows: bool = False) -> SourceTexts:
+def read_usable(source: Source, columns: str | None = None, *, drop_bad_rows: bool | None = False) -> SourceTexts:
     """Return the usable texts of a source with the numbers of their rows; see :func:`read_text_rows`."""
+    name = _displayed_name(source)
+    if not is_table(source):
+        read = _collect_texts(name, _open_lines(source, columns), TEXT, drop_bad_rows)
+        if not read.total:
+            raise _no_lines(name)
+        return read
+    if columns is None and source and _holds_plain_texts(source):
+        return _collect_texts(name, load_rows(source), SENTENCE, drop_bad_rows)
     text_rows = read_text_rows(source, columns, drop_bad_rows=drop_bad_rows)
     return SourceTexts(text_rows.texts, text_rows.indices, text_rows.total, text_rows.names)
+
+
+def _holds_plain_texts(source: Source) -> bool:
+    return isinstance(source, list | tuple) and all(isinstance(row, str) for row in source)
+
+
+def _collect_texts(name: str, rows: Iterable[Row], column: str, drop_bad_rows: bool | None) -> SourceTexts:
+    """Return the texts of rows of one column, row by row: all rows would take three times the memory of the texts."""
+    texts: list[str] = []
+    problems: list[BadRow] = []
+    for row in rows:
+        bad_cells = bad_texts(row, [column])
+        problems += bad_cells
+        if not bad_cells:
+            texts.append(str(row[1][column]))
+    total = len(texts) + len(problems)
+    left_out = _left_out(name, problems, total, drop_bad_rows)
+    # Rows are numbered from 1.
+    indices = [index for index in range(total) if index + 1 not in left_out] if left_out else range(total)
+    return SourceTexts(texts, indices, total, [column])
 
 
 def _choose_column(rows: Sequence[Row], columns: str | None, source: Source) -> str:

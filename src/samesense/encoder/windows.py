@@ -15,6 +15,9 @@ from samesense.types import Embeddings
 LETTERS_A_TOKEN = 16
 """Characters per token of the maximum length: a text with more of them is nearly always longer than the maximum."""
 
+BLOCK_TEXTS = 4096
+"""Number of texts tokenised at once."""
+
 Span = tuple[int, int]
 
 
@@ -68,11 +71,14 @@ def find_unread(texts: Sequence[str], reading: Reading | None) -> Unread:
     if reading is None or not texts:
         return unread
     unread.longest = reading.longest or 0
-    for text, pieces in zip(texts, reading.pieces_of(texts), strict=True):
-        if pieces.cut:
-            unread.cut.add(text)
-        if not pieces.has_known:
-            unread.unknown.add(text)
+    # The pieces of all texts would take several times the memory of the texts.
+    for start in range(0, len(texts), BLOCK_TEXTS):
+        block = texts[start : start + BLOCK_TEXTS]
+        for text, pieces in zip(block, reading.pieces_of(block), strict=True):
+            if pieces.cut:
+                unread.cut.add(text)
+            if not pieces.has_known:
+                unread.unknown.add(text)
     return unread
 
 

@@ -17,6 +17,9 @@ from samesense.data.rows.yes_no import translate_yes_no
 from samesense.errors import DataError
 from samesense.failures import first_line
 
+SENTENCE = "sentence"
+"""Name of the column of rows that are texts."""
+
 _PAIR = ("sentence1", "sentence2")
 
 _SCORED = (*_PAIR, "score")
@@ -255,11 +258,11 @@ def _plain_rows(rows: Iterable[Any]) -> Iterator[tuple[int, dict[str, object]]]:
         if isinstance(row, Mapping):
             yield number, dict(row)
         elif isinstance(row, str):
-            yield number, {"sentence": row}
+            yield number, {SENTENCE: row}
         elif is_missing(row):
-            yield number, {"sentence": None}
+            yield number, {SENTENCE: None}
         elif isinstance(row, Sequence) and len(row) == 1:
-            yield number, {"sentence": row[0]}
+            yield number, {SENTENCE: row[0]}
         elif isinstance(row, Sequence) and len(row) in (2, 3):
             yield number, dict(zip(_PAIR if len(row) == 2 else names, row, strict=True))
         else:

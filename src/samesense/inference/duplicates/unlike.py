@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from samesense.encoder.pieces import Pieces, differ_unread
-from samesense.encoder.windows import Reading
+from samesense.encoder.windows import BLOCK_TEXTS, Reading
 from samesense.types import Indices
-
-BLOCK_TEXTS = 4096
-"""Number of texts tokenised at once."""
 
 
 class Unlike:
@@ -49,7 +46,7 @@ class _ReadTexts:
         self._incomplete = np.zeros(count, dtype=bool)  # truncated, or with pieces that the tokenizer does not know
         self._strange = np.zeros(count, dtype=np.int64)  # hash of the characters unknown to the tokenizer
         self._end = np.zeros(count, dtype=np.int64)  # hash of the last piece
-        self._pieces: dict[int, Pieces] = {}
+        self._pieces: dict[int, Pieces] = {}  # of the incomplete texts: those of all would take most of the memory
 
     def differ(self, first: Indices, second: Indices) -> npt.NDArray[np.bool_]:
         """Return which pairs of texts differ in what was not read ``(pairs,)``."""
@@ -57,25 +54,36 @@ class _ReadTexts:
         differ: npt.NDArray[np.bool_] = self._strange[first] != self._strange[second]
         unread = ~differ & (self._incomplete[first] | self._incomplete[second])
         differ |= unread & (self._end[first] != self._end[second])
-        for index in np.flatnonzero(unread & ~differ).tolist():
-            differ[index] = differ_unread(self._pieces[int(first[index])], self._pieces[int(second[index])])
+        open_pairs = np.flatnonzero(unread & ~differ)
+        pieces = self._pieces_of_both(first[open_pairs], second[open_pairs])
+        for index in open_pairs.tolist():
+            differ[index] = differ_unread(pieces[int(first[index])], pieces[int(second[index])])
         return differ
 
     def _tokenize(self, indices: Indices) -> None:
         """Tokenise the texts that are not tokenised yet."""
         new = indices[~self._tokenized[indices]]
-        for start in range(0, len(new), BLOCK_TEXTS):
-            block = new[start : start + BLOCK_TEXTS].tolist()
-            pieces_of_block = self._pieces_of([self._texts[number] for number in block])
-            for number, pieces in zip(block, pieces_of_block, strict=True):
-                self._keep(number, pieces)
+        for number, pieces in self._read(new):
+            self._incomplete[number] = pieces.cut or not pieces.has_known
+            if pieces.strange:
+                self._strange[number] = hash(pieces.strange)
+            self._end[number] = hash(pieces.all[-1:])
+            if self._incomplete[number]:
+                self._pieces[number] = pieces
         self._tokenized[new] = True
 
-    def _keep(self, number: int, pieces: Pieces) -> None:
-        if self._in_windows and pieces.cut:
-            pieces = replace(pieces, read=len(pieces.all))
-        self._incomplete[number] = pieces.cut or not pieces.has_known
-        if pieces.strange:
-            self._strange[number] = hash(pieces.strange)
-        self._end[number] = hash(pieces.all[-1:])
-        self._pieces[number] = pieces
+    def _pieces_of_both(self, first: Indices, second: Indices) -> dict[int, Pieces]:
+        """Return the pieces of tokenised texts by their numbers; complete ones are tokenised again."""
+        numbers = np.union1d(first, second)
+        complete = numbers[~self._incomplete[numbers]]
+        return {**self._pieces, **dict(self._read(complete))}
+
+    def _read(self, numbers: Indices) -> Iterator[tuple[int, Pieces]]:
+        """Yield the number and the pieces of texts, tokenised a block at a time."""
+        for start in range(0, len(numbers), BLOCK_TEXTS):
+            block = numbers[start : start + BLOCK_TEXTS].tolist()
+            pieces_of_block = self._pieces_of([self._texts[number] for number in block])
+            for number, pieces in zip(block, pieces_of_block, strict=True):
+                if self._in_windows and pieces.cut:
+                    pieces = replace(pieces, read=len(pieces.all))
+                yield number, pieces
