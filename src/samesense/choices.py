@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import index
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -66,6 +67,17 @@ def check_list(name: str, values: object) -> None:
     if isinstance(values, str | Path) or not isinstance(values, Iterable):
         received = repr(str(values)) if isinstance(values, str | Path) else type(values).__name__
         raise ConfigError(f"`{name}` is a list; received {received}. Put it in brackets, as in {name}=[{received}].")
+
+
+def check_count(name: str, value: object, least: int = 1) -> int:
+    """Return a whole number of any library as an ``int``; ConfigError for another value, or one below ``least``."""
+    try:
+        count = None if isinstance(value, bool) else index(value)  # type: ignore[arg-type]
+    except TypeError:
+        count = None
+    if count is None or count < least:
+        raise ConfigError(f"`{name}` is a whole number of {least} or more; received {value!r}.")
+    return count
 
 
 def words_of(words: str | Sequence[str]) -> list[str]:

@@ -239,7 +239,7 @@ def test_a_collection_in_the_place_of_one_that_is_open_is_noticed(event, tmp_pat
 
 def test_misuse(folder):
     collection = Collection.open(folder)
-    with pytest.raises(ConfigError, match="At least one text must be asked for; received 0"):
+    with pytest.raises(ConfigError, match="`top` is a whole number of 1 or more; received 0"):
         collection.query(["x"], embedder(), top=0)
     with pytest.raises(DataError, match="query 2 is empty"):
         collection.query(["x", "  "], embedder())

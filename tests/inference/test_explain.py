@@ -159,5 +159,5 @@ def test_an_origin_is_explained_by_its_contexts(monkeypatch, capsys):
 @pytest.mark.parametrize("model", ["default", "origin:nowhere"])
 def test_fewer_than_one_of_a_side_are_refused(model):
     for top in (0, -2):
-        with pytest.raises(ConfigError, match=f"1 at least; received {top}"):
+        with pytest.raises(ConfigError, match=f"`top` is a whole number of 1 or more; received {top}"):
             samesense.explain(model, ONE, OTHER, top=top)

@@ -358,11 +358,11 @@ def test_a_chat_endpoint_is_resumed_and_each_answer_kept_once(tmp_path, monkeypa
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"pairs": 0}, "received `pairs` 0"), ({"pairs_by": "disagreement"}, "without `other`"),
+    [({"pairs": 0}, "`pairs` is a whole number of 1 or more"), ({"pairs_by": "disagreement"}, "without `other`"),
      ({"other": "x"}, "received `pairs_by` bands with `other`"),
      ({"pairs_by": "random", "model": "x"}, "Random pairs are chosen without a model; received `model`"),
      ({"max_calls": 3}, "`max_calls` is for a chat"),
-     ({"scorer": "chat:m", "max_calls": 0}, "received `max_calls` 0"),
+     ({"scorer": "chat:m", "max_calls": 0}, "`max_calls` is a whole number of 1 or more; received 0"),
      ({"scale": "yes-no"}, "`scale` is for a person or a chat model"),
      ({"scorer": "wordllama", "scale": "0-5"}, "`scale` is for a person or a chat model"),
      ({"port": 8001}, "`port` is for the page"), ({"scale": "0-4"}, "0-4"),

@@ -60,7 +60,7 @@ def test_pairs_and_groups_of_a_file_and_of_standard_input(run, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("mine", "-", "--top", "0"), "At least one pair must be asked for; received 0"),
+        (("mine", "-", "--top", "0"), "--top is a whole number of 1 or more; received 0"),
         (("mine", "-", "--threshold", "-1.5"), "A threshold is a cosine"),
         (("dedup", "-", "--threshold", "2"), "A threshold is a cosine"),
         (("dedup", "-", "--output", "a.doc"), "An output ends in .txt, .tsv, .csv, .jsonl, .parquet; received 'a.doc'"),

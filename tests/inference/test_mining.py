@@ -58,7 +58,7 @@ def test_rows_from_a_mapped_file(tmp_path):
 
 def test_refusals():
     vectors = np.ones((4, 3), dtype=np.float32)
-    with pytest.raises(ConfigError, match="At least one pair must be asked for; received 0"):
+    with pytest.raises(ConfigError, match="`top` is a whole number of 1 or more; received 0"):
         mine(vectors, top=0)
     for wrong in (1.2, -2.0, float("nan")):
         with pytest.raises(ConfigError, match="A threshold is a cosine, from -1 to 1"):

@@ -52,7 +52,7 @@ def test_one_text_has_one_vector_remembered_or_not(model):
 def test_a_dimension_is_a_whole_number(model):
     assert samesense.load(model, dim=np.int64(3)).encode(TEXTS).shape == (4, 3)
     for dim in (3.5, "3"):
-        with pytest.raises(ConfigError, match="`dim` is a whole number; received"):
+        with pytest.raises(ConfigError, match="`dim` is a whole number of 1 or more; received"):
             samesense.load(model, dim=dim)
 
 
@@ -111,7 +111,7 @@ def test_queries_are_several_and_a_number_is_asked_for(tmp_path):
             ask("a dog", *arguments)
         with pytest.raises(DataError, match="A query must hold a text; query 2 is None"):
             ask(["a dog", None], *arguments)
-        with pytest.raises(ConfigError, match=r"`top` is a whole number; received 3\.0"):
+        with pytest.raises(ConfigError, match=r"`top` is a whole number of 1 or more; received 3\.0"):
             ask(["a dog"], *arguments, top=3.0)
         expected = ask(["a dog", "red"], *arguments, top=3)
         assert ask((text for text in ("a dog", "red")), *arguments, top=np.int64(3)) == expected
@@ -309,7 +309,12 @@ def test_a_folder_with_a_space_that_is_not_there_is_no_hub_name():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: samesense.rerank(TEXTS, model="no/such", cross="no/such", query="x", top=0), "At least one text must"),
+        (lambda: samesense.rerank(TEXTS, model="no/such", cross="no/such", query="x", top=0), "`top` .*; received 0"),
+        (lambda: samesense.rerank(TEXTS, model="no/such", cross="x", query="x", top=2.5), "`top` .*; received 2.5"),
+        (lambda: samesense.mine(TEXTS, model="no/such", top=2.5), "`top` is a whole number of 1 or more; received 2.5"),
+        (lambda: samesense.match(TEXTS, TEXTS, model="no/such", top=True), "`top` .*; received True"),
+        (lambda: samesense.explain("no/such", "a dog", "a cat", top="3"), "`top` .*; received '3'"),
+        (lambda: samesense.label(TEXTS, output="o.tsv", model="no/such", pairs=2.5), "`pairs` .*; received 2.5"),
         (lambda: samesense.whiten("no/such", ["a dog"], output="out"), "fitted on two texts or more; received 1"),
         (lambda: samesense.explain("no/such", "", "a dog"), "one of them is empty"),
         (lambda: samesense.explain("no/such", "a dog", " ", by="sentences"), "one of them is empty"),

@@ -62,7 +62,7 @@ def test_equals_sorting_everything_where_everything_is_scored():
 def test_refusals(cross):
     with pytest.raises(ConfigError) as error:
         rerank("query", TEXTS, encode, cross, top_k=0)
-    assert str(error.value) == "At least one text must be asked for; received 0. Example: 10"
+    assert str(error.value) == "`top_k` is a whole number of 1 or more; received 0."
     with pytest.raises(ModelError) as error:
         rerank("query", TEXTS, encode, lambda pairs: np.full(len(pairs), np.nan), top_k=2)
     assert str(error.value) == "The cross-encoder must give one finite score for each of 2 pairs; got [nan, nan]."

@@ -108,7 +108,7 @@ def test_migrate_and_check(run, tmp_path, monkeypatch):
     [
         (("x", "--where", "year >"), "A condition is like"),
         (("x", "--where", "month = 2"), "No text has metadata named 'month'. There are: year."),
-        (("x", "--top", "0"), "At least one text must be asked for"),
+        (("x", "--top", "0"), "--top is a whole number of 1 or more; received 0"),
         ((" ",), "A query must hold a text"),
     ],
 )

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from samesense.choices import PairsBy, ScaleName, check_choice
+from samesense.choices import PairsBy, ScaleName, check_choice, check_count
 from samesense.data.rows.columns import check_columns, split_columns
 from samesense.data.rows.sources import Source, in_memory, name_of, names_among, rereadable
 from samesense.data.rows.text import Header, Quoting, reads_tables
@@ -153,8 +153,7 @@ def label(  # noqa: PLR0913 - the flags of the command
 
 
 def _check(pairs: int, pairs_by: PairsBy, model: Any, other: Any) -> None:
-    if pairs < 1:
-        raise ConfigError(f"At least one pair must be asked for; received `pairs` {pairs}.")
+    check_count("pairs", pairs)
     if pairs_by == "random" and model is not None:
         raise ConfigError(
             "Random pairs are chosen without a model; received `model` with `pairs_by` random. Leave `model` out, or "
@@ -171,8 +170,8 @@ def _check_for_scorer(scorer: Any, scale: ScaleName | None, max_calls: int | Non
     """Raise ConfigError for an option that this scorer, or a person, would not follow."""
     if max_calls is not None and not _is_chat(scorer):
         raise ConfigError("`max_calls` is for a chat endpoint, `scorer` chat:MODEL. Leave it out.")
-    if max_calls is not None and max_calls < 1:
-        raise ConfigError(f"At least one request must be allowed; received `max_calls` {max_calls}.")
+    if max_calls is not None:
+        check_count("max_calls", max_calls)
     if scale is not None and scorer is not None and not _is_chat(scorer):
         raise ConfigError(
             f"`scale` is for a person or a chat model, and this scorer has a scale of its own; received {scale}. "

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from samesense.choices import ExplainBy, SimilarityBy, check_choice
-from samesense.errors import ConfigError, DataError
+from samesense.choices import ExplainBy, SimilarityBy, check_choice, check_count
+from samesense.errors import DataError
 from samesense.execution.unread import logs_unread
 from samesense.types import Pair, Precision
 
@@ -123,8 +123,7 @@ def explain(
 
     check_choice("by", by, ExplainBy)
     check_choice("precision", precision, Precision)
-    if top < 1:
-        raise ConfigError(f"`top` is how many are listed on each side, 1 at least; received {top}.")
+    check_count("top", top)
     if not isinstance(text1, str) or not isinstance(text2, str):
         raise DataError(
             f"`explain` takes two texts; received {type(text1).__name__} and {type(text2).__name__}. Explain pair by "

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from samesense.api.data import labelled_pairs, texts_of
-from samesense.choices import BackendOption, Chunk, Threshold, check_choice, check_named
+from samesense.choices import BackendOption, Chunk, Threshold, check_choice, check_count, check_named
 from samesense.data.rows.columns import check_columns
 from samesense.data.rows.sources import Source, as_sources, names_among, short_name
 from samesense.data.rows.text import Header, Quoting, reads_tables
@@ -214,7 +214,6 @@ def rerank(  # noqa: PLR0913 - the flags of the command
         ``to_pandas()`` returns a frame.
     """
     from samesense.inference.models.load import load
-    from samesense.inference.search.rerank import check_top
     from samesense.inference.search.rerank import rerank as run
     from samesense.inference.search.ties import noise_of
     from samesense.results import RowList
@@ -224,7 +223,7 @@ def rerank(  # noqa: PLR0913 - the flags of the command
         raise DataError(f"The `query` is one text; received {type(query).__name__}.")
     if not query.strip():
         raise DataError('The `query` is empty. Give a text, such as "How do I get home?".')
-    check_top(top)
+    check_count("top", top)
     texts = texts_of(source, columns)  # before the models are loaded, which takes seconds
     finder = load(model, precision=precision)
     if not finder.embeds:

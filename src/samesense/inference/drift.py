@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from samesense.choices import check_count
 from samesense.data.pairs.data import PairData
 from samesense.errors import ConfigError, DataError
 from samesense.inference.encode import encode_with_bar
@@ -236,8 +237,8 @@ def _changed_most(neighbours: Neighbours) -> tuple[Changed, ...]:
 
 def check_drift(top: int, queries: int, pairs: PairData | None, threshold: float | None) -> None:
     """Raise ConfigError for invalid arguments of :func:`drift`, before anything is encoded."""
-    if top < 1 or queries < 1:
-        raise ConfigError(f"One neighbour and one query are the least; received `top` {top} and `queries` {queries}.")
+    check_count("top", top)
+    check_count("queries", queries)
     if threshold is not None:
         check_threshold(threshold)
     if pairs is not None:

@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from samesense.choices import Sampling
+from samesense.choices import Sampling, check_count
 from samesense.data.tuples.completion import key_of
 from samesense.data.tuples.data import TupleData
 from samesense.encoder.cosine import row_cosines
@@ -65,8 +65,7 @@ class Choice:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.num_negatives < 1:
-            raise ConfigError(f"An anchor gets one negative or more; received `num_negatives` {self.num_negatives}.")
+        check_count("num_negatives", self.num_negatives)
         if not 0 <= self.range_min < self.range_max:
             raise ConfigError(
                 f"The nearest from `range_min` to `range_max` are considered, 0 or more and rising; received "

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from operator import index
 
-from samesense.errors import ConfigError, DataError
+from samesense.choices import check_count
+from samesense.errors import DataError
 from samesense.inference.models.model import listed
 
 
@@ -14,12 +14,7 @@ def checked_queries(texts: Iterable[str], top: int) -> tuple[list[str], int]:
     """Return the queries as a list and the number of hits; DataError or ConfigError if they are invalid."""
     if isinstance(texts, str):
         raise DataError(f"Queries are given in a list; received {texts[:60]!r}. Write [{texts[:60]!r}].")
-    try:
-        count = min(index(top), sys.maxsize)  # an integer of any library; SQLite's integers end at maxsize
-    except TypeError as error:
-        raise ConfigError(f"`top` is a whole number; received {top!r}. Example: 10") from error
-    if count < 1:
-        raise ConfigError(f"At least one text must be asked for; received {count}. Example: 10")
+    count = min(check_count("top", top), sys.maxsize)  # SQLite's integers end at maxsize
     queries = list(listed(texts, "Queries"))
     for number, text in enumerate(queries, 1):
         if not isinstance(text, str) or not text.strip():

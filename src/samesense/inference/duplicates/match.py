@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
-from samesense.choices import Chunk, SearchMethod
+from samesense.choices import Chunk, SearchMethod, check_count
 from samesense.encoder.cosine import row_cosines
 from samesense.errors import ConfigError
 from samesense.inference.duplicates.dedup import ROOM, Distinct, approximately, distinct, refuse_threshold
@@ -112,12 +112,10 @@ class Matched(ShownRows):
 
 def check_top(top: int, *, one_to_one: bool) -> None:
     """Raise ConfigError for a number of matches that :func:`match` does not accept."""
-    if top < 1 or (one_to_one and top > 1):
-        received = f"`top` {top}"
-        if one_to_one:
-            received += " and `one_to_one`"
+    check_count("top", top)
+    if one_to_one and top > 1:
         raise ConfigError(
-            f"A row has one match or more, and one only where none is matched twice; received {received}."
+            f"A row has one match only where none is matched twice; received `top` {top} and `one_to_one`."
         )
 
 

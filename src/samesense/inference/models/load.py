@@ -9,11 +9,10 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import cache as once
 from functools import partial
-from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from samesense.choices import BackendOption, check_choice
+from samesense.choices import BackendOption, check_choice, check_count
 from samesense.encoder.names import resolve, split_options
 from samesense.errors import ConfigError, ModelError
 from samesense.execution.progress import stage
@@ -112,9 +111,7 @@ def load(  # noqa: PLR0913 - the options of every kind of model
     check_choice("precision", precision, Precision)
     dim_map = ""
     if dim is not None:
-        if not isinstance(dim, Integral):
-            raise ConfigError(f"`dim` is a whole number; received {dim!r}. Example: 64")
-        dim_map = f"+dim:{dim}"
+        dim_map = f"+dim:{check_count('dim', dim)}"
     if isinstance(model, Model):
         keeps = {"prompt": prompt is not None, "calibration": calibration is not None}
         computes = {"deterministic": deterministic, "backend": backend != "auto"}

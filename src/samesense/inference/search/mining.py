@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from samesense.choices import check_count
 from samesense.encoder.cosine import row_cosines
 from samesense.errors import ConfigError, ModelError
 from samesense.inference.search.exact import margin, unit_rows
@@ -146,8 +147,7 @@ def cosines_of(vectors: npt.NDArray[np.floating], first: Indices, second: Indice
 
 def check_mining(top: int, threshold: float) -> None:
     """Raise ConfigError for invalid arguments of :func:`mine`, before anything is encoded."""
-    if top < 1:
-        raise ConfigError(f"At least one pair must be asked for; received {top}. Example: 100")
+    check_count("top", top)
     check_threshold(threshold)
 
 

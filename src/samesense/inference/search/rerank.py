@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from samesense.choices import check_count
 from samesense.encoder.cosine import cosine_score
-from samesense.errors import ConfigError, ModelError
+from samesense.errors import ModelError
 from samesense.inference.search.ties import TIE, in_order, same_as
 from samesense.types import Encode, Score
 
@@ -30,12 +31,6 @@ class Ranked:
     score: float
 
 
-def check_top(top_k: int) -> None:
-    """Raise ConfigError for a number of texts below one."""
-    if top_k < 1:
-        raise ConfigError(f"At least one text must be asked for; received {top_k}. Example: 10")
-
-
 def rerank(
     query: str,
     texts: Sequence[str],
@@ -53,7 +48,7 @@ def rerank(
     ``encode_query`` encodes the query where the model distinguishes queries from documents. ModelError if a model
     returns a wrong number of rows or scores, or one that is not finite.
     """
-    check_top(top_k)
+    check_count("top_k", top_k)
     cosines = cosine_score(bi, encode_query)([(query, text) for text in texts])
     same = same_as(query, texts)
     nearest = in_order(cosines, np.arange(len(texts)), same, noise[0])[:top_k]
