@@ -7,6 +7,7 @@ import torch
 from transformers import TrainerCallback
 
 from samesense.encoder.assembly.build import build
+from samesense.execution.ranks import is_main
 from samesense.losses.cosent import CoSENT
 from samesense.recipes.runner import as_dataset
 from samesense.training.fit import fit
@@ -17,14 +18,14 @@ SETTINGS = TrainingSettings(max_steps=6, batch_size=4, eval_steps=10, precision=
 
 
 class Steps(TrainerCallback):
-    """Notes every step, and presses Ctrl-C once in one of them."""
+    """Notes every step, and in one of them presses Ctrl-C once, which reaches the second process alone."""
 
     def __init__(self, stop):
         self.stop, self.seen = stop, []
 
     def on_step_end(self, args, state, control, **kwargs):
         self.seen.append(state.global_step)
-        if state.global_step == self.stop:
+        if state.global_step == self.stop and not is_main():
             signal.raise_signal(signal.SIGINT)
 
 

@@ -269,7 +269,8 @@ class StopOnInterrupt(TrainerCallback):
 
     A step is aborted before it changes a weight, and so is an evaluation, which the resumed run repeats. An update or
     a save that is under way is finished first. A step is not aborted where several processes train, which must end
-    together, nor on an accelerator, where steps are short and random states are costly to keep.
+    together: after each step they agree whether one of them was interrupted. Nor is it aborted on an accelerator, where
+    steps are short and random states are costly to keep.
 
     An evaluation restores the random states, which the trainer's own loader does not: training continues the same
     whether the evaluation ran at once or in the resumed run.
@@ -322,6 +323,8 @@ class StopOnInterrupt(TrainerCallback):
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         """Ask for a checkpoint and the end of the run, and leave an evaluation to the resumed one."""
         self._random = _random_states()
+        if world_size() > 1:
+            self.interrupted = _any_process(self.interrupted, args.device)
         if self.interrupted:
             control.should_evaluate = False
             control.should_save = control.should_training_stop = True
@@ -335,8 +338,8 @@ class StopOnInterrupt(TrainerCallback):
         _set_random_states(self._random)
 
     def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        """End a run that was interrupted while it saved, without another step."""
-        if self.interrupted:
+        """End a run that was interrupted while it saved, without another step; several processes end after one."""
+        if self.interrupted and world_size() == 1:
             control.should_training_stop = True
 
     def on_train_end(self, *_: Any, **kwargs: Any) -> None:
@@ -344,6 +347,13 @@ class StopOnInterrupt(TrainerCallback):
         self._at_once = False
         if self._before is not None:
             signal.signal(signal.SIGINT, self._before)
+
+
+def _any_process(flag: bool, device: torch.device) -> bool:
+    """Return whether ``flag`` holds in any of the processes that train together."""
+    flags = torch.tensor([int(flag)], device=device)
+    torch.distributed.all_reduce(flags, torch.distributed.ReduceOp.MAX)
+    return bool(flags.item())
 
 
 def _random_states() -> Any:
