@@ -83,11 +83,11 @@ def writing(path: str | Path) -> Iterator[None]:
         if reason is None:
             raise
         if _system_number(error) == errno.ENOSPC:
-            reason += _space_left(path)
+            reason += space_left(path)
         raise OutputError(f"{path} cannot be written: {reason}") from error
 
 
-def _space_left(path: str | Path) -> str:
+def space_left(path: str | Path) -> str:
     """Say how much room the disk of a file has, now that what was begun of it may be removed."""
     with suppress(OSError):
         folder = next(parent for parent in Path(path).absolute().parents if parent.exists()).resolve()

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from samesense.errors import DataError, OutputError
-from samesense.failures import excerpt
+from samesense.failures import excerpt, space_left
 from samesense.inference.collection.conditions import Condition
 from samesense.inference.search.exact import BLOCK_ROWS, Block
 from samesense.places import check_folder
@@ -187,7 +187,9 @@ def saying(folder: Path) -> Iterator[None]:
             raise OutputError(f"The search of {folder} was stopped.") from error
         if name in ("SQLITE_ERROR", "SQLITE_NOTADB") or name.startswith("SQLITE_CORRUPT"):
             raise _damaged(folder, error) from error
-        raise OutputError(f"{folder} cannot be read or written: {error}. Is the disk full, or read-only?") from error
+        raise OutputError(
+            f"{folder} cannot be read or written: {error}. Is the disk full, or read-only?{space_left(folder / 'a')}"
+        ) from error
 
 
 def _damaged(folder: Path, error: Exception) -> DataError:
