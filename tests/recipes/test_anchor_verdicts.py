@@ -52,13 +52,21 @@ def test_the_model_is_then_trained_on_all_unless_the_start_is_kept(run, tmp_path
 
 
 @pytest.mark.parametrize(
-    ("role", "high", "is_kept"),
-    [("held-out anchors", 0.01, False), ("held-out anchors", -0.01, True), ("out of fold", 0.01, True)],
+    ("role", "rarer", "high", "is_kept"),
+    [
+        ("held-out anchors", None, 0.01, False),
+        ("held-out anchors", None, -0.01, True),
+        ("out of fold", None, 0.01, True),
+        ("out of fold", 8, 0.01, True),
+        ("cross-fitted dev", None, 0.01, True),
+        ("cross-fitted dev", 20, 0.01, True),
+        ("cross-fitted dev", 19, 0.01, False),
+        ("cross-fitted dev", 19, -0.01, True),
+    ],
 )
-def test_few_anchors_keep_the_start_only_where_harm_is_shown(role, high, is_kept):
-    finding = Finding(
-        role=role, dataset="made", n=20, metric="mrr", start=0.90, end=0.88, low=-0.05, high=high, p_value=0.2
-    )
+def test_what_cannot_choose_keeps_the_start_only_where_harm_is_shown(role, rarer, high, is_kept):
+    figures = {"n": 200, "metric": "mrr", "start": 0.90, "end": 0.88, "low": -0.05, "high": high, "p_value": 0.2}
+    finding = Finding(role=role, dataset="made", rarer=rarer, **figures)
     job = SimpleNamespace(settings=SimpleNamespace(keep_start="unless-higher", model="default"))
     reason = reason_to_keep(job, Verdict(task=finding), untuned=False)
     assert bool(reason) == is_kept

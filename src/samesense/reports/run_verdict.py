@@ -23,6 +23,9 @@ OUT_OF_FOLD: Role = "out of fold"
 CLAIMS: Mapping[Word, str] = {"better": "better than", "no difference": "no difference from", "worse": "worse than"}
 
 
+FEW_OF_A_LABEL = 20
+"""Fewer examples of the rarer label than this tell a gain from a loss only where it is large."""
+
 MANY = 0.1
 """Above this share of examples that were also trained on, a gain is no evidence."""
 
@@ -47,6 +50,7 @@ class Finding:
     end_low: float | None = None  # lower end of that of the figure after
     end_high: float | None = None  # upper end of it
     trained_on: int = 0  # examples that were also trained on, which the model may have memorised
+    rarer: int | None = None  # examples of the rarer label, where labels are yes or no
 
     @property
     def word(self) -> Word:
@@ -56,6 +60,11 @@ class Finding:
         if self.high < 0:
             return "worse"
         return "no difference"
+
+    @property
+    def has_few_of_a_label(self) -> bool:
+        """Whether the examples of the rarer label are too few to tell a gain from a loss."""
+        return self.rarer is not None and self.rarer < FEW_OF_A_LABEL
 
     @property
     def measure(self) -> Measure:
@@ -100,6 +109,8 @@ class Finding:
         sentence = f"{self.n:,} examples"
         if self.description:
             sentence += f" {self.description}"
+        if self.has_few_of_a_label:
+            sentence += f", {self.rarer} of the rarer label"
         if not self.trained_on:
             return sentence
         overlap = f"{self.trained_on:,} of them were trained on"

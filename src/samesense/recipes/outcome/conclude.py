@@ -25,7 +25,7 @@ from samesense.recipes.outcome.merge import check_merge
 from samesense.recipes.run_folder import CHOSEN_SHARE, REPORT
 from samesense.reports.figures.curves import Curve
 from samesense.reports.run_page import RunPage, cases_of, run_page
-from samesense.reports.run_verdict import Verdict, merged_from
+from samesense.reports.run_verdict import CROSS_FITTED, Finding, Verdict, merged_from
 from samesense.reports.store import read_run
 from samesense.training.fit import TrainOutput, check_stopping
 from samesense.types import Evidence
@@ -126,9 +126,9 @@ def reason_to_keep(
     """Return why the start is kept in place of the trained model; empty where it is not.
 
     ``keep_start`` unless-higher compares figures on the pairs of the verdict; where these are test, which chooses
-    nothing, those on dev. On held-out anchors, which are few, the start is kept only if training did harm. With unless-
-    better, an ``untuned`` start, never tuned for sentences, is kept only if training did harm: training was shown to
-    improve such models on meaning, which sections of documents do not measure.
+    nothing, those on dev. On held-out anchors, which are few, and on dev pairs with few of one label, the start is kept
+    only if training did harm. With unless-better, an ``untuned`` start, never tuned for sentences, is kept only if
+    training did harm: training was shown to improve such models on meaning, which sections of documents do not measure.
     """
     if weight_share == 0:
         return f"model/ is the start, {job.settings.model}, as the folds found no part of the training better"
@@ -158,7 +158,7 @@ def keeps_start_in_any_case(job: Job[Any, Any], sets: Sets, start: Measured | No
 def _reason_if_not_higher(job: Job[Any, Any], verdict: Verdict, trained: TrainOutput | None) -> str:
     """Return why the start is kept where the trained model's figure is no higher; empty where it is higher."""
     task = verdict.task
-    if task is not None and task.role == "held-out anchors" and task.word != "worse":
+    if task is not None and _cannot_choose(task) and task.word != "worse":
         return ""
     if task is not None and task.role != "test":
         start, end, dataset = task.start, task.end, task.dataset
@@ -172,6 +172,14 @@ def _reason_if_not_higher(job: Job[Any, Any], verdict: Verdict, trained: TrainOu
         f"model/ is the start, {job.settings.model}, as training did not raise its figure on {dataset} "
         f"({100 * start:.2f}, trained {100 * end:.2f})"
     )
+
+
+def _cannot_choose(task: Finding) -> bool:
+    """Return whether a set is too small to choose between a start and its training by the higher figure.
+
+    Out of fold, few pairs of one label are few pairs in all, which can make a good start worse.
+    """
+    return task.role == "held-out anchors" or (task.role in ("dev", CROSS_FITTED) and task.has_few_of_a_label)
 
 
 def _evidence(measured: Measured, name: str) -> list[Evidence]:

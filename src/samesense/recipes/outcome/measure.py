@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from samesense.data import PairData
 from samesense.data.examples import Examples
 from samesense.data.others import trained_on
 from samesense.encoder.cosine import unit
@@ -117,6 +118,13 @@ def _without_start(compared_set: VerdictSet, end: Measured) -> str:
     return f"{NO_START}; {statistic.label} of the trained model {statistic.text(row.value)}{interval} on {examples}"
 
 
+def _count_rarer(pairs: PairData) -> int | None:
+    """Return the number of pairs of the rarer label, where labels are yes or no."""
+    if pairs.kind != "binary":
+        return None
+    return int(np.unique(pairs.labels, return_counts=True)[1].min())
+
+
 def compared(start: Measured | None, end: Measured, sets: Sets, train: Examples) -> Verdict:
     """Compare the end with the start, set by set; without a start, as for a cross-encoder with a new head, nothing.
 
@@ -151,9 +159,11 @@ def compared(start: Measured | None, end: Measured, sets: Sets, train: Examples)
     if first is not None:
         # What then remains are the guards.
         task = findings.pop(first, None)
-    # Out of fold, every pair is trained on, though never by the model that scores it.
-    if isinstance(first, ComparedSet) and task is not None and first.role != OUT_OF_FOLD:
-        task = replace(task, trained_on=trained_on(first.data, train))
+    if isinstance(first, ComparedSet) and task is not None:
+        task = replace(task, rarer=_count_rarer(first.data))
+        # Out of fold, every pair is trained on, though never by the model that scores it.
+        if first.role != OUT_OF_FOLD:
+            task = replace(task, trained_on=trained_on(first.data, train))
     return Verdict(
         task=task,
         guards=tuple(findings.values()),
