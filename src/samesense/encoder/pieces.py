@@ -7,7 +7,7 @@ vectors are equal. Case and accents that the tokenizer's normalizer removes coun
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 Piece = int | str
 """The id of a token, or the text itself where the tokenizer has no token for it."""
+
+_Token = tuple[int, str, int, int]
 
 _NO_SIGN = frozenset({"Zs", "Zl", "Zp", "Cc", "Cf", "Cs", "Mn", "Mc", "Me"})
 """Unicode categories of characters that may be ignored: spaces, control characters, combining marks."""
@@ -105,12 +107,13 @@ class Cutter:
         cut_tokens = 0
         if self.longest is not None:
             cut_tokens = max(0, len(encoding.ids) - self.longest)
-        tokens = list(self._tokens(encoding))
+        tokens = self._tokens(encoding)
         placed: list[tuple[int, Piece]] = [(0, sign) for sign in self._dropped(text)]
         any_known = False
         end = 0
         for position, (token_id, token, start, stop) in enumerate(tokens):
-            placed += [(position, piece) for piece in self._between(text, end, start)]
+            if start > end:
+                placed += [(position, piece) for piece in self._between(text, end, start)]
             if token_id == self.unknown:
                 placed.append((position, self._folded(text[start:stop])))
             else:
@@ -127,13 +130,22 @@ class Cutter:
             read = len(placed)
         return Pieces(tuple(piece for _, piece in placed), read, any_known)
 
-    def _tokens(self, encoding: Encoding) -> Iterator[tuple[int, str, int, int]]:
-        """Yield id, token, start and end of each token of the text itself."""
-        skipped = len(self.prompt)
+    def _tokens(self, encoding: Encoding) -> list[_Token]:
+        """Return id, token, start and end of each token of the text itself."""
         columns = encoding.ids, encoding.tokens, encoding.offsets, encoding.special_tokens_mask
-        for token_id, token, (start, end), special in zip(*columns, strict=True):
-            if not special and (end > skipped or not skipped):
-                yield token_id, token, max(0, start - skipped), max(0, end - skipped)
+        tokens = [
+            (token_id, token, start, end)
+            for token_id, token, (start, end), special in zip(*columns, strict=True)
+            if not special
+        ]
+        skipped = len(self.prompt)
+        if not skipped:
+            return tokens
+        return [
+            (token_id, token, max(0, start - skipped), end - skipped)
+            for token_id, token, start, end in tokens
+            if end > skipped
+        ]
 
     def _dropped(self, text: str) -> list[str]:
         """Return the characters that the normalizer drops, of the categories :data:`_NEW_SIGNS`."""
@@ -145,7 +157,11 @@ class Cutter:
 
     def _between(self, text: str, start: int, end: int) -> list[str]:
         """Return the text between two tokens, without spaces and marks, as a piece if anything is left."""
-        remaining = "".join(sign for sign in text[start:end] if unicodedata.category(sign) not in _NO_SIGN)
+        between = text[start:end]
+        # Nothing or a space is between nearly all tokens, and this is asked for each of them.
+        if not between or between.isspace():
+            return []
+        remaining = "".join(sign for sign in between if unicodedata.category(sign) not in _NO_SIGN)
         if not remaining:
             return []
         return [self._folded(remaining)]
