@@ -20,7 +20,9 @@ LINKS_PER_ROW = 32
 """Number of links kept of a row: its closest. A link is kept if it is among these of either end."""
 
 POOL = 2_000_000
-"""Number of new links collected before the closest are chosen again."""
+"""Least number of new links collected before the closest are chosen again, and no fewer than there are already.
+
+Choosing sorts all links: after a fixed number of new ones, its time would grow with the square of the links."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,7 @@ class _Closest:
         empty = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)
         self._pool: list[tuple[Indices, Indices, npt.NDArray[np.floating]]] = [empty]
         self._waiting = 0
+        self._chosen = 0
         self._least = np.full(rows, -np.inf)  # score of each row's last kept link; links up to it cannot enter
         self.beyond = np.full(rows, -np.inf)
 
@@ -87,7 +90,7 @@ class _Closest:
         """Add links with their exact scores."""
         self._pool.append((near.first, near.second, scores))
         self._waiting += len(scores)
-        if self._waiting >= POOL:
+        if self._waiting >= max(POOL, self._chosen):
             self.choose()
 
     def choose(self) -> Near:
@@ -100,6 +103,7 @@ class _Closest:
         links = links.take(chosen)
         self._pool = [(links.first, links.second, links.scores)]
         self._waiting = 0
+        self._chosen = len(links.scores)
         return links
 
     def _leave_out(self, near: Near, slack: float) -> None:
