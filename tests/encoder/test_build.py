@@ -38,6 +38,12 @@ def test_nothing_at_a_path(tmp_path):
     )
 
 
+@pytest.mark.parametrize("name", ["origin:runs/origin", "chat:judge", "vectors:a.npz", "python:m:f"])
+def test_what_has_no_weights_is_no_model_folder(name):
+    with pytest.raises(ModelError, match=f"^{name} encodes or scores, and has no weights"):
+        resolve(name)
+
+
 def test_folder_without_a_model(tmp_path):
     with pytest.raises(ModelError) as error:
         resolve(str(tmp_path))

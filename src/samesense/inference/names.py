@@ -24,8 +24,7 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
-KINDS = ("vectors", "words", "python", "python-score", "origin", "chat")
-"""What may stand before the first colon of a name; any other name is that of a model."""
+from samesense.encoder.names import NAME_KINDS
 
 _MAPS = re.compile(r"(?P<base>.+?)(?P<maps>(?:\+(?:whiten|dim)(?::\d+)?)*)")
 _MAP = re.compile(r"\+(whiten|dim)(?::(\d+))?")
@@ -45,7 +44,7 @@ def parse_maps(maps: str) -> list[tuple[str, int | None]]:
 def split_kind(name: str) -> tuple[str, str]:
     """Return the kind of a name and what stands behind its colon; for a model, ``""`` and the name."""
     kind, colon, target = name.partition(":")
-    return (kind, target) if colon and kind in KINDS else ("", name)
+    return (kind, target) if colon and kind in NAME_KINDS else ("", name)
 
 
 def settled_name(name: str) -> str:

@@ -117,7 +117,7 @@ def is_function(given: object) -> bool:
 def open_kind(
     kind: str, place: str, *, device: str | None = None, precision: Precision = "auto", deterministic: bool = False
 ) -> Model:
-    """Open what stands behind the colon of a name; see :data:`~samesense.inference.names.KINDS`.
+    """Open what stands behind the colon of a name; see :data:`~samesense.encoder.names.NAME_KINDS`.
 
     ConfigError if the name is malformed, or it cannot be ``deterministic``; ModelError or DataError if what is named
     cannot be read.
