@@ -248,9 +248,16 @@ def test_a_text_that_is_longer_than_the_other_is_not_its_class():
     answers = [f"Yes, at {hour}." for hour in range(6)]
     questions = ["Is the museum open today?"] * 3 + ["Does the train leave this morning?"] * 3
     topics = ["sport"] * 3 + ["food"] * 3
-    for left, right, kind in ((questions, answers, "tuples"), (answers, questions, "tuples"),
-                              (topics, answers, "classes"), (answers, topics, "classes")):  # fmt: skip
+    columns = [(questions, answers, "tuples"), (answers, questions, "tuples")]
+    columns += [(topics, answers, "classes"), (answers, topics, "classes")]
+    for left, right, kind in columns:
         assert kind_of({"left": left, "right": right}) == kind
+
+
+def test_long_paths_of_a_catalogue_are_classes_of_its_short_names():
+    paths = ["Home and garden > Kitchen > Cookware"] * 10 + ["Clothing > Outdoor > Rain jackets"] * 10
+    names = [f"item {number}" for number in range(20)]
+    assert kind_of({"left": names, "right": paths}) == "classes"
 
 
 def test_a_title_with_its_text_and_a_similarity_is_a_pair(tmp_path):

@@ -456,15 +456,29 @@ def _guess_two_columns(rows: Sequence[Row], texts: Sequence[str], source: str) -
     """Return the kind of two text columns without other columns: sentences with classes, or pairs that match."""
     refuse_text(texts, source, rows)
     for classes, sentences in ((texts[1], texts[0]), (texts[0], texts[1])):
-        # In three rows or fewer, repeated values may be chance. A text longer than the other is not its class.
+        # In three rows or fewer, repeated values may be chance.
         repeats = len(rows) > 3 and has_repeated_values(rows, classes) and not has_repeated_values(rows, sentences)
-        if repeats and _characters_in(rows, classes) <= _characters_in(rows, sentences):
+        if repeats and _may_be_classes(rows, classes, sentences):
             return _guess(
                 "classes", [sentences, classes], f"a column of texts, {sentences}, and one of few values, {classes}"
             )
     return _guess(
         "tuples", texts, f"two columns of texts without a label, {join_names(texts)}, taken to belong together"
     )
+
+
+ROWS_OF_A_CLASS = 8
+"""Rows of a value, on average, from which on it is a class even if it is longer than the sentences."""
+
+
+def _may_be_classes(rows: Sequence[Row], classes: str, sentences: str) -> bool:
+    """Return whether values that repeat may be classes: they are no longer than the sentences, or are few.
+
+    A premise with its three hypotheses is longer than they are; so may be a path of a catalogue, which has many products.
+    """
+    distinct_values = {str(cells.get(classes)) for _, cells in rows}
+    are_few = ROWS_OF_A_CLASS * len(distinct_values) <= len(rows)
+    return are_few or _characters_in(rows, classes) <= _characters_in(rows, sentences)
 
 
 def _characters_in(rows: Sequence[Row], column: str) -> int:
