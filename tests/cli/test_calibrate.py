@@ -57,8 +57,15 @@ def test_yes_and_no(run, folder, labelled):
     rows = [json.loads(line) for line in out.splitlines()]
     assert code == 0
     assert [row["metric"] for row in rows] == [
-        "ece", "brier", "ece_before", "brier_before", "accuracy", "f1", "precision", "recall",
-    ]  # fmt: skip
+        "ece",
+        "brier",
+        "ece_before",
+        "brier_before",
+        "accuracy",
+        "f1",
+        "precision",
+        "recall",
+    ]
     calibration = read_of(str(folder))
     score = load(str(folder), precision="float32").scores([PAIR])
     word = "yes" if calibration.says_yes(score, "f1")[0] else "no"
@@ -69,9 +76,12 @@ def test_yes_and_no(run, folder, labelled):
     assert run("similarity", folder, *PAIR, "--threshold", "calibrated", *exact)[1] == f"{score[0]:.4f}\t{word}\n"
     row = json.loads(run("similarity", folder, *PAIR, "--calibrated", "--threshold", "calibrated", "--json", *exact)[1])
     assert row == {
-        "text1": PAIR[0], "text2": PAIR[1], "score": pytest.approx(score[0], abs=1e-6),
-        "calibrated": pytest.approx(calibration.apply(score)[0], abs=1e-6), "yes": word == "yes",
-    }  # fmt: skip
+        "text1": PAIR[0],
+        "text2": PAIR[1],
+        "score": pytest.approx(score[0], abs=1e-6),
+        "calibrated": pytest.approx(calibration.apply(score)[0], abs=1e-6),
+        "yes": word == "yes",
+    }
     stdout = run("calibrate", folder, "--data", labelled / "binary.tsv")[1]
     assert "(for accuracy); cross-validated precision" in stdout
     assert re.search(rf"^ *{calibration.thresholds['f1']:.4f} .* best f1$", stdout, re.MULTILINE)

@@ -114,10 +114,19 @@ def test_an_empty_no_color_is_none(terminal, monkeypatch):
     assert painted("no verdict: none", terminal) == "no verdict: none"
 
 
-@pytest.mark.parametrize("line", [
-    "train: 3 of 8 steps, loss 0.5", "a better model", "worse", "the report: nothing",
-    "the samesense: error: of others", "said  better still", "", "no difference",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "line",
+    [
+        "train: 3 of 8 steps, loss 0.5",
+        "a better model",
+        "worse",
+        "the report: nothing",
+        "the samesense: error: of others",
+        "said  better still",
+        "",
+        "no difference",
+    ],
+)
 def test_other_lines_stay_as_they_are(terminal, line):
     assert painted(line, terminal) == line
 

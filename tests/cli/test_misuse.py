@@ -23,7 +23,7 @@ CASES = {
     "train a.csv -o x --fp16": "Unknown option: --fp16. Here it is --precision bfloat16.",
     "evaluate m --lr 1": "Unknown option: --lr.",
     "train a.csv -o x --epoch 3": "Unknown option: --epoch. Did you mean --epochs?",
-    "train a.csv -o x --device cpu": 'There is no --device here: a GPU is taken if there is one. For the CPU, set',
+    "train a.csv -o x --device cpu": "There is no --device here: a GPU is taken if there is one. For the CPU, set",
     "similarity m a --jsonl": "Unknown option: --jsonl. Did you mean --json? Put -- before texts",
     "similarity m --treshold 0.5": "Unknown option: --treshold. Did you mean --threshold?",
     "explain m --file d.tsv": "Unknown option: --file. Put -- before texts and files that begin so.",
@@ -44,7 +44,7 @@ CASES = {
     "mine a.txt --threshold x": "--threshold takes a number or 'calibrated'; received 'x'.",
     "doctor a.csv --against": "--against needs at least one file after it; received none.",
     "dedup a.txt --by x": 'Invalid value "x" for --by. Choose from: "representative", "linked".',
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("line", CASES)

@@ -37,11 +37,22 @@ def test_training_and_what_uses_its_model(run, tiny_trunk, toy_pairs, tmp_path):
     code, _, err = run("train", files["train"], *options)
     assert code == 0
     assert heads(err) == [
-        "samesense train", "loading torch", f"loading {tiny_trunk}", "preparing the examples",
-        "measuring which arithmetic is faster", "evaluation of the start",
-        "encode (evaluation of the start)", "train", "evaluation on dev", "encode (evaluation on dev)",
-        "saving the model", "evaluation", f"loading {output}", "encode (evaluation)", "drawing the report",
-    ]  # fmt: skip
+        "samesense train",
+        "loading torch",
+        f"loading {tiny_trunk}",
+        "preparing the examples",
+        "measuring which arithmetic is faster",
+        "evaluation of the start",
+        "encode (evaluation of the start)",
+        "train",
+        "evaluation on dev",
+        "encode (evaluation on dev)",
+        "saving the model",
+        "evaluation",
+        f"loading {output}",
+        "encode (evaluation)",
+        "drawing the report",
+    ]
     counted = [line for line in err.splitlines() if line.startswith("train: ")]
     assert list(dict.fromkeys(line.split(",")[0] for line in counted)) == [f"train: {n} of 4 steps" for n in range(5)]
     second = next(line for line in counted if line.startswith("train: 2 "))

@@ -25,9 +25,18 @@ BETTER = Verdict(
 
 def calibration(threshold):
     return Calibration(
-        map=Logistic(10, -10 * threshold, 0, 1), scale=(0, 1), yes=1, thresholds={"accuracy": threshold},
-        decide="accuracy", data="dev", sha256="", n=60, protocol="made", fingerprint="", errors={},
-    )  # fmt: skip
+        map=Logistic(10, -10 * threshold, 0, 1),
+        scale=(0, 1),
+        yes=1,
+        thresholds={"accuracy": threshold},
+        decide="accuracy",
+        data="dev",
+        sha256="",
+        n=60,
+        protocol="made",
+        fingerprint="",
+        errors={},
+    )
 
 
 def report(**scores):

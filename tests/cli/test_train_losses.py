@@ -135,9 +135,20 @@ def test_labels_that_do_not_fit_are_refused_in_a_dry_run_too(run, toy_pairs, tmp
 
 def test_a_run_says_what_it_made_of_the_labels(run, binary, tiny_trunk, tmp_path):
     code, _, err = run(
-        binary, "-o", tmp_path / "run", "--loss", "triplet", "--model", tiny_trunk, "--max-steps", 2, "--dev", "none",
-        "--precision", "float32",
-    )  # fmt: skip
+        binary,
+        "-o",
+        tmp_path / "run",
+        "--loss",
+        "triplet",
+        "--model",
+        tiny_trunk,
+        "--max-steps",
+        2,
+        "--dev",
+        "none",
+        "--precision",
+        "float32",
+    )
     assert code == 0, err
     assert "triplet: 20 triplets, 40 of 80 pairs not used\n" in err
     assert json.loads((tmp_path / "run" / "manifest.json").read_text())["summary"][0].startswith("triplet: 20 triplets")

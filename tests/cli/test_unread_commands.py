@@ -48,7 +48,14 @@ TABLE = {
     "similarity by an Origin": ("similarity", "origin:O", LONG, "a cat"),
     "score": ("score", "pairs.tsv", "--model", "M", "--prefix", "new_", "--output", "scored.tsv"),
     "score in another format": (
-        "score", "pairs.tsv", "--model", "X", "--prefix", "new_", "--output", "scored.jsonl",
+        "score",
+        "pairs.tsv",
+        "--model",
+        "X",
+        "--prefix",
+        "new_",
+        "--output",
+        "scored.jsonl",
     ),
     "explain": ("explain", "M", LONG, "a cat"),
     "explain by occlusion": ("explain", "M", LONG, "a cat", "--by", "occlusion"),
@@ -77,38 +84,113 @@ TABLE = {
     "whiten": ("whiten", "M", "texts.txt", "--output", "white"),
     "export": ("export", "M", "--data", "pairs.tsv", "--output", "exported"),
     "distil": (
-        "distil", "texts.txt", "--teacher", "M", "--student", "layers:1", "--output", "run", "--dev", "pairs.tsv",
+        "distil",
+        "texts.txt",
+        "--teacher",
+        "M",
+        "--student",
+        "layers:1",
+        "--output",
+        "run",
+        "--dev",
+        "pairs.tsv",
         *SPARK,
     ),
     "train": ("train", "pairs.tsv", "--model", "M", "--dev", "none", "--test", "pairs.tsv", "--output", "run", *SPARK),
     "train a cross-encoder": (
-        "train", "pairs.tsv", "--config", "cosent-cross", "--model", "T", "--dev", "none", "--output", "run", *SPARK,
+        "train",
+        "pairs.tsv",
+        "--config",
+        "cosent-cross",
+        "--model",
+        "T",
+        "--dev",
+        "none",
+        "--output",
+        "run",
+        *SPARK,
     ),
     "train on yes and no": ("train", "binary.tsv", "--model", "M", "--dev", "none", "--output", "run", *SPARK),
     "train on texts": (
-        "train", "texts.txt", "--method", "simcse", "--model", "M", "--dev", "none", "--output", "run", *SPARK,
+        "train",
+        "texts.txt",
+        "--method",
+        "simcse",
+        "--model",
+        "M",
+        "--dev",
+        "none",
+        "--output",
+        "run",
+        *SPARK,
     ),
     "train on sections": (
-        "train", "sections.jsonl", "--method", "sections", "--model", "M", "--dev", "none", "--output", "run", *SPARK,
+        "train",
+        "sections.jsonl",
+        "--method",
+        "sections",
+        "--model",
+        "M",
+        "--dev",
+        "none",
+        "--output",
+        "run",
+        *SPARK,
     ),
     "train on a harvest": (
-        "train", "H", "--method", "surrogate", "--model", "M", "--dev", "none", "--output", "run", *SPARK,
+        "train",
+        "H",
+        "--method",
+        "surrogate",
+        "--model",
+        "M",
+        "--dev",
+        "none",
+        "--output",
+        "run",
+        *SPARK,
     ),
     "sweep": ("sweep", "sweep.toml", "--output", "sweep", "--jobs", "1"),
     "sweep in processes": ("sweep", "sweep.toml", "--output", "sweep", "--jobs", "2"),
     "race": ("race", "pairs.tsv", "--models", "M", "--no-at-hand", "--output", "race", "--budget", "30m"),
-    "origin": ("origin", "sections.jsonl", "--output", "made", *(
-        word for name, value in {**SMALL, "reference": 140}.items()
-        for word in (f"--{name.replace('_', '-')}", str(value))
-    ), "--language-model", "L"),
-    "origin with retrieved contexts": ("origin", "sections.jsonl", "--output", "made", *(
-        word for name, value in {**RETRIEVED, "max_tokens": 65}.items()
-        for word in (f"--{name.replace('_', '-')}", str(value))
-    )),
-    "harvest": (
-        "harvest", "--origin", "O", "--pairs", "600", "--output", "h", "--min-words", "1", "--max-words", "999",
+    "origin": (
+        "origin",
+        "sections.jsonl",
+        "--output",
+        "made",
+        *(
+            word
+            for name, value in {**SMALL, "reference": 140}.items()
+            for word in (f"--{name.replace('_', '-')}", str(value))
+        ),
+        "--language-model",
+        "L",
     ),
-}  # fmt: skip
+    "origin with retrieved contexts": (
+        "origin",
+        "sections.jsonl",
+        "--output",
+        "made",
+        *(
+            word
+            for name, value in {**RETRIEVED, "max_tokens": 65}.items()
+            for word in (f"--{name.replace('_', '-')}", str(value))
+        ),
+    ),
+    "harvest": (
+        "harvest",
+        "--origin",
+        "O",
+        "--pairs",
+        "600",
+        "--output",
+        "h",
+        "--min-words",
+        "1",
+        "--max-words",
+        "999",
+    ),
+}
 """Commands; M is an encoder, X a cross-encoder, T a bare transformer, L a language model and O an Origin by it."""
 
 SLOW = (

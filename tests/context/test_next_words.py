@@ -89,12 +89,22 @@ def test_a_prompt_that_begins_with_the_text_has_no_shared_beginning(reader):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("Rain stops play", "Rain stops play."), ("It rains.", "It rains."), ("Does it? ", "Does it?"),
-        ('He said "no."', 'He said "no."'), ('He said "no"', 'He said "no".'), ("first,", "first."), ("No…", "No…"),
-        ("यह पानी है।", "यह पानी है।"), ("هل هذا ماء؟", "هل هذا ماء؟"), ("これは水です｡", "これは水です｡"),
-        ("(as it was)", "(as it was)."), ("雨停了", "雨停了。"), ("雨停了。", "雨停了。"), ("雨停了，", "雨停了。"),
+        ("Rain stops play", "Rain stops play."),
+        ("It rains.", "It rains."),
+        ("Does it? ", "Does it?"),
+        ('He said "no."', 'He said "no."'),
+        ('He said "no"', 'He said "no".'),
+        ("first,", "first."),
+        ("No…", "No…"),
+        ("यह पानी है।", "यह पानी है।"),
+        ("هل هذا ماء؟", "هل هذا ماء؟"),
+        ("これは水です｡", "これは水です｡"),
+        ("(as it was)", "(as it was)."),
+        ("雨停了", "雨停了。"),
+        ("雨停了。", "雨停了。"),
+        ("雨停了，", "雨停了。"),
     ],
-)  # fmt: skip
+)
 def test_a_sentence_is_read_with_a_mark_at_its_end(reader, text, expected):
     assert closed(text) == expected
     np.testing.assert_array_equal(reader.read([text]).own, reader.read([expected]).own)
@@ -104,8 +114,11 @@ def test_words_are_tokens_of_letters_without_a_space_before_them(reader):
     tokenizer = reader.generator.tokenizer
     texts = tokenizer.batch_decode([[token] for token in reader.words])
     assert all(text.isalpha() and len(text) > 1 for text in texts) and {"man", "rain"} <= set(texts)
-    spaced = [token for token, text in enumerate(tokenizer.batch_decode([[i] for i in range(len(tokenizer))]))
-              if text.startswith(" ")]  # fmt: skip
+    spaced = [
+        token
+        for token, text in enumerate(tokenizer.batch_decode([[i] for i in range(len(tokenizer))]))
+        if text.startswith(" ")
+    ]
     assert spaced and not set(spaced) & set(reader.words.tolist())
 
     class SentencePiece:
@@ -132,8 +145,9 @@ def test_parts_equal_the_formula(reader, tmp_path):
     assert ((rows > 0).sum(axis=1) <= 20).all()
     numbers = parts.numbers(readings)
     for name, state, usual in (
-        (OWN, readings.own, reference.own), (STATE, readings.states, reference.states),
-    ):  # fmt: skip
+        (OWN, readings.own, reference.own),
+        (STATE, readings.states, reference.states),
+    ):
         whitened = twin.whitened(state.astype(float), usual.astype(float))
         gram = whitened @ whitened.T / np.outer(*2 * [np.linalg.norm(whitened, axis=1)])
         np.testing.assert_allclose(numbers[name] @ numbers[name].T, gram, atol=1e-4)
@@ -286,9 +300,15 @@ def test_a_language_model_with_few_positions_reads_the_beginning_of_a_long_text(
 
     tokenizer = word_tokenizer()
     config = GPT2Config(
-        vocab_size=len(tokenizer), n_positions=128, n_embd=16, n_layer=3, n_head=2, bos_token_id=0, eos_token_id=1,
+        vocab_size=len(tokenizer),
+        n_positions=128,
+        n_embd=16,
+        n_layer=3,
+        n_head=2,
+        bos_token_id=0,
+        eos_token_id=1,
         pad_token_id=0,
-    )  # fmt: skip
+    )
     GPT2LMHeadModel(config).save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
     reader = Reader(open_language_model(str(tmp_path)))

@@ -99,9 +99,16 @@ QUICK = ("positives", "headlines")
 )
 def test_each_kind_is_trained_on_and_scored(name, put, tiny_trunk, toy_pairs, tmp_path):
     run = samesense.train(
-        put(name), dev="none", test=toy_pairs / "test.tsv", output=tmp_path / "run", model=str(tiny_trunk),
-        batch_size=8, max_steps=2, precision="float32", learning_rate=1e-2,
-    )  # fmt: skip
+        put(name),
+        dev="none",
+        test=toy_pairs / "test.tsv",
+        output=tmp_path / "run",
+        model=str(tiny_trunk),
+        batch_size=8,
+        max_steps=2,
+        precision="float32",
+        learning_rate=1e-2,
+    )
     before, after = (row.value for row in run.results if row.metric == "spearman")
     assert before != after
     assert json.loads((tmp_path / "run" / "manifest.json").read_text())["method"] == EXPECTED[name][2]

@@ -126,11 +126,20 @@ def batch(n=12, dtype=torch.float64):
         return (torch.rand(*shape, generator=g, dtype=torch.float64) * 1.6 - 0.8).to(dtype)
 
     return {
-        "u": normal(n, 4), "v": normal(n, 4), "w": normal(n, 4), "many": normal(n, 3, 4), "few": normal(n, 2, 4),
-        "scores": cosines(n), "matrix": cosines(n, n), "other": cosines(n, n), "teacher": cosines(n, n),
-        "targets": torch.rand(n, generator=g), "grades": torch.arange(n) % 4, "binary": torch.arange(n) % 2,
+        "u": normal(n, 4),
+        "v": normal(n, 4),
+        "w": normal(n, 4),
+        "many": normal(n, 3, 4),
+        "few": normal(n, 2, 4),
+        "scores": cosines(n),
+        "matrix": cosines(n, n),
+        "other": cosines(n, n),
+        "teacher": cosines(n, n),
+        "targets": torch.rand(n, generator=g),
+        "grades": torch.arange(n) % 4,
+        "binary": torch.arange(n) % 2,
         "classes": torch.arange(n) % 3,
-    }  # fmt: skip
+    }
 
 
 def with_gradient(case, inputs):

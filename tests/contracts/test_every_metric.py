@@ -98,9 +98,10 @@ def test_a_ranking_leaves_inputs_alone_and_refuses_what_is_not_finite(metric):
 CLOUD = RNG.normal(size=(80, 9)) + 0.4
 
 geometry = pytest.mark.parametrize(
-    "metric", [uniformity, anisotropy, effective_rank, lambda x: alignment(x[:40], x[40:])],
+    "metric",
+    [uniformity, anisotropy, effective_rank, lambda x: alignment(x[:40], x[40:])],
     ids=["uniformity", "anisotropy", "effective_rank", "alignment"],
-)  # fmt: skip
+)
 
 
 @geometry

@@ -85,7 +85,7 @@ def test_saved_folder_opens_everywhere(tiny_trunk, sentences, tmp_path, pooling,
             "max": "pooling_mode_max_tokens",
             "lasttoken": "pooling_mode_lasttoken",
         }[mode]
-    ]  # fmt: skip
+    ]
     settings = json.loads((folder / "sentence_bert_config.json").read_text())
     assert settings == {"max_seq_length": 48, "do_lower_case": False}
 
@@ -94,9 +94,13 @@ def test_saved_folder_opens_everywhere(tiny_trunk, sentences, tmp_path, pooling,
 def test_the_last_token_of_a_language_model_on_either_side_of_the_padding(tiny_trunk, sentences, tmp_path, side):
     AutoTokenizer.from_pretrained(tiny_trunk, padding_side=side).save_pretrained(tmp_path)
     config = LlamaConfig(
-        vocab_size=100, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32,
+        vocab_size=100,
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=32,
         max_position_embeddings=64,
-    )  # fmt: skip
+    )
     LlamaModel(config).save_pretrained(tmp_path)
     model = build(str(tmp_path), pooling="lasttoken", device="cpu")
     assert model.tokenizer.padding_side == side

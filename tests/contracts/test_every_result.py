@@ -65,12 +65,21 @@ def exported():
     graph, parity = GraphFile(bytes=90_000_000, sha256="0"), Parity(texts=9, least_cosine=0.99, scores=0.01, alone=0.1)
     names = ("onnx", "onnx-int8")
     return Description(
-        samesense="1", dim=384, max_tokens=256, prompt="", inputs=["input_ids"], pad_token=0, padding_side="right",
-        special_tokens=True, pooling="mean", modules=["Transformer", "Pooling"], graphs=dict.fromkeys(names, graph),
+        samesense="1",
+        dim=384,
+        max_tokens=256,
+        prompt="",
+        inputs=["input_ids"],
+        pad_token=0,
+        padding_side="right",
+        special_tokens=True,
+        pooling="mean",
+        modules=["Transformer", "Pooling"],
+        graphs=dict.fromkeys(names, graph),
         parity=dict.fromkeys(names, parity),
         agreement=dict.fromkeys(names, Agreement(pairs=9, largest=0.01, ranks=0.99)),
         drift=Drift(data="dev.tsv", pairs=9, reference=80.0, points={"onnx": 0.0, "onnx-int8": -0.2}),
-    )  # fmt: skip
+    )
 
 
 def contexts():

@@ -74,9 +74,16 @@ def test_marks_of_the_tokenizer_stay_around_it(tiny_trunk):
 
 def test_a_training_keeps_it(decoder, toy_pairs, tmp_path):
     run = samesense.train(
-        str(toy_pairs / "train.tsv"), model=decoder, prompt=TEMPLATE, max_steps=1, output=tmp_path / "run",
-        precision="float32", batch_size=4, folds="none", report=False,
-    )  # fmt: skip
+        str(toy_pairs / "train.tsv"),
+        model=decoder,
+        prompt=TEMPLATE,
+        max_steps=1,
+        output=tmp_path / "run",
+        precision="float32",
+        batch_size=4,
+        folds="none",
+        report=False,
+    )
     saved = SentenceTransformer(str(run.model))
     assert saved.tokenizer("rain")["input_ids"] == set_template(build(decoder), TEMPLATE)("rain")["input_ids"]
     assert "lasttoken pooling" in load(str(run.model)).protocol

@@ -10,9 +10,15 @@ def labelled(scores, labels, kind="scored", scale=(0.0, 5.0)):
     return PairData(
         sentences1=[f"{score!r} {index}" for index, score in enumerate(np.asarray(scores, dtype=float).tolist())],
         sentences2=[f"other {index}" for index in range(len(labels))],
-        labels=[float(label) for label in labels], subsets=None, kind=kind, scale=scale, source="made.tsv",
-        label_column="score", dropped=0, dropped_unlabelled=0,
-    )  # fmt: skip
+        labels=[float(label) for label in labels],
+        subsets=None,
+        kind=kind,
+        scale=scale,
+        source="made.tsv",
+        label_column="score",
+        dropped=0,
+        dropped_unlabelled=0,
+    )
 
 
 def reader(change=lambda score: score):

@@ -111,12 +111,20 @@ def described(points, pairs=1000, int8=True):
     graph = {"bytes": 1, "sha256": ""}
     return Description.model_validate(
         {
-            "samesense": "", "dim": 1, "max_tokens": None, "prompt": "", "inputs": [], "pad_token": 0,
-            "padding_side": "right", "special_tokens": True, "pooling": "mean", "modules": [],
+            "samesense": "",
+            "dim": 1,
+            "max_tokens": None,
+            "prompt": "",
+            "inputs": [],
+            "pad_token": 0,
+            "padding_side": "right",
+            "special_tokens": True,
+            "pooling": "mean",
+            "modules": [],
             "graphs": {"onnx": graph, "onnx-int8": graph} if int8 else {"onnx": graph},
             "drift": None if points is None else {"data": "d", "pairs": pairs, "reference": 80.0, "points": points},
         }
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize(

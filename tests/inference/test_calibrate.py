@@ -96,12 +96,16 @@ def test_labels_that_do_not_rise_are_refused(fit):
 @pytest.mark.parametrize(
     "broken",
     [
-        lambda: Isotonic((0.0, 0.0), (1.0, 2.0)), lambda: Isotonic((0.0, 1.0), (2.0, 1.0)),
-        lambda: Isotonic((0.0,), (1.0,)), lambda: Isotonic((0.0, 1.0, 2.0), (1.0, 2.0)),
-        lambda: Isotonic((0.0, float("nan")), (1.0, 2.0)), lambda: Logistic(-1.0, 0.0, 0.0, 1.0),
-        lambda: Logistic(1.0, float("inf"), 0.0, 1.0), lambda: Logistic(1.0, 0.0, 1.0, 1.0),
+        lambda: Isotonic((0.0, 0.0), (1.0, 2.0)),
+        lambda: Isotonic((0.0, 1.0), (2.0, 1.0)),
+        lambda: Isotonic((0.0,), (1.0,)),
+        lambda: Isotonic((0.0, 1.0, 2.0), (1.0, 2.0)),
+        lambda: Isotonic((0.0, float("nan")), (1.0, 2.0)),
+        lambda: Logistic(-1.0, 0.0, 0.0, 1.0),
+        lambda: Logistic(1.0, float("inf"), 0.0, 1.0),
+        lambda: Logistic(1.0, 0.0, 1.0, 1.0),
     ],
-)  # fmt: skip
+)
 def test_maps_that_are_none_cannot_be_made(broken):
     with pytest.raises(ValueError, match=r"knots must be finite|a logistic map must rise"):
         broken()
@@ -317,7 +321,7 @@ def test_folds_are_alike_keep_a_pair_together_and_ignore_the_order_of_rows():
         (labelled(np.full(600, 0.5), graded()[1]), {}, DataError, "scores that differ; the model gives 0.5"),
         (labelled([*graded(599)[0], float("nan")], graded()[1]), {}, DataError, r"scores\[599\] is nan"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_calibrated_is_refused(data, changes, error, message):
     with pytest.raises(error, match=message):
         calibrate(reader(), data, "f", CalibrationSettings(**changes))

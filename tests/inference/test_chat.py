@@ -68,12 +68,37 @@ def test_what_is_asked_says_the_scale_and_quotes_the_texts():
 
 @pytest.mark.parametrize(
     ("answer", "score"),
-    [("4", 4), (" 3.5\n", 3.5), ("0", 0), ("5/5", 5), ("2 / 5.", 2), ("<think>5? No, 1.</think>\n1", 1), ("5.5", None),
-     ("**4**", 4), ("`4`.", 4), ('"4"', 4), ("**3.5/5.**", 3.5), ('{"score": 4}', 4), ('{"Label": "2"}', 2),
-     ('```json\n{"score": 1}\n```', 1), ('{"score": 4, "score": 5}', None), ('{"score": 1, "label": 4}', None),
-     ('{"score": true}', None), ('{"n": 4}', None), ("**4** or **5**", None), ("{4}", None), ("**6**", None),
-     ("6", None), ("-1", None), ("", None), ("The score is 4", None), ("nan", None), ("4 5", None), ("yes", None)],
-)  # fmt: skip
+    [
+        ("4", 4),
+        (" 3.5\n", 3.5),
+        ("0", 0),
+        ("5/5", 5),
+        ("2 / 5.", 2),
+        ("<think>5? No, 1.</think>\n1", 1),
+        ("5.5", None),
+        ("**4**", 4),
+        ("`4`.", 4),
+        ('"4"', 4),
+        ("**3.5/5.**", 3.5),
+        ('{"score": 4}', 4),
+        ('{"Label": "2"}', 2),
+        ('```json\n{"score": 1}\n```', 1),
+        ('{"score": 4, "score": 5}', None),
+        ('{"score": 1, "label": 4}', None),
+        ('{"score": true}', None),
+        ('{"n": 4}', None),
+        ("**4** or **5**", None),
+        ("{4}", None),
+        ("**6**", None),
+        ("6", None),
+        ("-1", None),
+        ("", None),
+        ("The score is 4", None),
+        ("nan", None),
+        ("4 5", None),
+        ("yes", None),
+    ],
+)
 def test_an_answer_is_one_number_of_the_scale_or_nothing(answer, score):
     assert read_answer(answer, "0-5") == score
 
@@ -97,9 +122,17 @@ def test_an_answer_is_yes_or_no_or_nothing(answer, score):
 
 @pytest.mark.parametrize(
     "first",
-    [(429, {"error": {"message": "slow down"}}, {"Retry-After": "0"}), (503, b"<html>", {}), (200, b"not json", {}),
-     "I would say 3", "", (200, {"choices": []}, {}), (200, [], {}), (200, {"choices": None, "usage": "x"}, {})],
-)  # fmt: skip
+    [
+        (429, {"error": {"message": "slow down"}}, {"Retry-After": "0"}),
+        (503, b"<html>", {}),
+        (200, b"not json", {}),
+        "I would say 3",
+        "",
+        (200, {"choices": []}, {}),
+        (200, [], {}),
+        (200, {"choices": None, "usage": "x"}, {}),
+    ],
+)
 def test_what_may_pass_is_asked_again(ask, first):
     server, model = ask(lambda texts, count: first if count == 1 else "3")
     assert model(PAIRS[:1]).tolist() == [3]

@@ -125,8 +125,22 @@ def test_metadata_by_value(tmp_path):
 
     requested = (1, 1.0, True, "1", None, [["a"]], {"b": 2}, 1.5, "é", "", False, 2**70, 0, "no such value", [])
     assert [ids(value) for value in requested] == [
-        [0, 1], [0, 1], [2], [3], [4], [5], [6], [7], [8], [9], [10], [11], [12], [], [],
-    ]  # fmt: skip
+        [0, 1],
+        [0, 1],
+        [2],
+        [3],
+        [4],
+        [5],
+        [6],
+        [7],
+        [8],
+        [9],
+        [10],
+        [11],
+        [12],
+        [],
+        [],
+    ]
     assert ids([1, "é", "no such value"]) == [0, 1, 8]
     for act in (lambda: collection.search(np.ones((1, 24)), where={"w": 1}), lambda: collection.delete(where="w = 1")):
         with pytest.raises(DataError, match=r"No text has metadata named 'w'\. There are: v"):
@@ -145,10 +159,19 @@ ROWS = [
 @pytest.mark.parametrize(
     "where",
     [
-        {"tag": {"a": float("nan")}}, {"tag": [[float("nan")]]}, {"\ud800": 1}, {"tag": "\ud800"}, {"tag": b"a"},
-        {"tag": "s\0"}, {"tag": ["a", "s\0"]}, "tag = 's\0'", "tag LIKE 's\0%'", "tag = '\ud800'", ["tag"],
+        {"tag": {"a": float("nan")}},
+        {"tag": [[float("nan")]]},
+        {"\ud800": 1},
+        {"tag": "\ud800"},
+        {"tag": b"a"},
+        {"tag": "s\0"},
+        {"tag": ["a", "s\0"]},
+        "tag = 's\0'",
+        "tag LIKE 's\0%'",
+        "tag = '\ud800'",
+        ["tag"],
     ],
-)  # fmt: skip
+)
 def test_values_that_no_metadata_can_have_are_refused(folder, where):
     collection = Collection.open(folder)
     for ask in (lambda: collection.text_search(["x"], where=where), lambda: collection.delete(where=where)):
@@ -173,10 +196,10 @@ def test_values_that_no_metadata_can_have_are_refused(folder, where):
         ("on IS NULL", [2, 3, 4]),
         ("on is not null", [0, 1]),
         ("NOT (topic = sport OR topic = news)", [2, 4]),
-        ("topic = sport AND (year = 2019 OR \"two words\" = x)", [0, 3]),
+        ('topic = sport AND (year = 2019 OR "two words" = x)', [0, 3]),
         ("year < -1e300", []),
     ],
-)  # fmt: skip
+)
 def test_conditions(tmp_path, where, expected):
     collection = Collection.build(tmp_path / "made", [Entry("same", metadata=row) for row in ROWS], embedder())
     assert [hit.id for hit in collection.query(["same"], embedder(), where=where)[0]] == expected
@@ -186,11 +209,27 @@ def test_conditions(tmp_path, where, expected):
 
 @pytest.mark.parametrize(
     "where",
-    ["", "topic", "topic =", "= 1", "topic = 'open", "topic = a year = b", "topic = a) OR (topic = b", "TRUE",
-     "topic = a; DROP TABLE text", "topic = a AND", "1 IN (SELECT 1)", "topic IN ()", "topic = a -- b",
-     "(" * 5000 + "topic = a" + ")" * 5000, " OR ".join(["topic = a"] * 3000), "(" * 90 + "topic = a" + ")" * 90,
-     *(" OR ".join(["topic = a"] * count) for count in range(985, 1001)), f"topic LIKE '{'a' * 60_000}'"],
-)  # fmt: skip
+    [
+        "",
+        "topic",
+        "topic =",
+        "= 1",
+        "topic = 'open",
+        "topic = a year = b",
+        "topic = a) OR (topic = b",
+        "TRUE",
+        "topic = a; DROP TABLE text",
+        "topic = a AND",
+        "1 IN (SELECT 1)",
+        "topic IN ()",
+        "topic = a -- b",
+        "(" * 5000 + "topic = a" + ")" * 5000,
+        " OR ".join(["topic = a"] * 3000),
+        "(" * 90 + "topic = a" + ")" * 90,
+        *(" OR ".join(["topic = a"] * count) for count in range(985, 1001)),
+        f"topic LIKE '{'a' * 60_000}'",
+    ],
+)
 def test_conditions_that_cannot_be_read_are_refused(folder, where):
     with pytest.raises(ConfigError, match="A condition is like topic = 'sport'"):
         Collection.open(folder).query(["x"], embedder(), where=where)
@@ -206,9 +245,16 @@ def test_numbers_that_are_not_finite_are_refused(folder, where):
 
 @pytest.mark.parametrize(
     ("where", "expected"),
-    [("x >= .5", [0, 1, 2]), ("x >= 0.5", [0, 1, 2]), ("x = .7", [1]), ("x > +.7", [0, 2]), ("x < 1.", [1, 2]),
-     ("x = NaN", [3]), ("x < +1", [1, 2])],
-)  # fmt: skip
+    [
+        ("x >= .5", [0, 1, 2]),
+        ("x >= 0.5", [0, 1, 2]),
+        ("x = .7", [1]),
+        ("x > +.7", [0, 2]),
+        ("x < 1.", [1, 2]),
+        ("x = NaN", [3]),
+        ("x < +1", [1, 2]),
+    ],
+)
 def test_numbers_may_begin_or_end_with_a_point(tmp_path, where, expected):
     rows = [Entry("same", metadata={"x": x}) for x in (1, 0.7, "0.9", "NaN")]
     collection = Collection.build(tmp_path / "made", rows, embedder())

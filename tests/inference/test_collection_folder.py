@@ -330,8 +330,10 @@ def test_a_full_disk_is_a_message_and_changes_nothing(tmp_path):
     for verb, name in (("add", "made"), ("build", "new")):
         done = subprocess.run(
             [sys.executable, "-c", FULL, verb, str(tmp_path / name), str(tmp_path / "many.txt")],
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         assert done.returncode == 2, done.stderr
         assert "cannot be read or written" in done.stderr
         assert "Traceback" not in done.stderr
@@ -379,9 +381,11 @@ def test_a_killed_writer_leaves_the_state_before_or_after(tmp_path, pytestconfig
     stride, kills = (1, 8) if pytestconfig.getoption("--runlong") else (9, 2)
     done = subprocess.run(
         [sys.executable, "-m", "tests.inference.killed_writer", str(tmp_path), str(stride), str(kills)],
-        capture_output=True, text=True, check=False,
+        capture_output=True,
+        text=True,
+        check=False,
         env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr
     before, after, killed = map(int, done.stdout.split())
     assert before * stride >= 100

@@ -36,10 +36,16 @@ def test_representatives_are_close_and_linked_rows_may_not_be():
     assert result.groups[0].lowest == pytest.approx(np.cos(0.6), abs=1e-6)
 
 
-@pytest.mark.parametrize(("keep", "by", "expected"), [
-    ("longest", "representative", [0, 2, 3, 6]), ("longest", "linked", [2, 3, 6]),
-    ("central", "representative", [1, 3, 4]), ("central", "linked", [1, 3, 4]), ("first", "linked", [0, 3, 4]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("keep", "by", "expected"),
+    [
+        ("longest", "representative", [0, 2, 3, 6]),
+        ("longest", "linked", [2, 3, 6]),
+        ("central", "representative", [1, 3, 4]),
+        ("central", "linked", [1, 3, 4]),
+        ("first", "linked", [0, 3, 4]),
+    ],
+)
 def test_which_row_stays(keep, by, expected):
     assert samesense.dedup(ROWS, model=angles, threshold=CUT, keep=keep, by=by).kept.tolist() == expected
 

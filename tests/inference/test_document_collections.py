@@ -61,8 +61,13 @@ def test_a_folder_becomes_passages_with_their_files(docs, tmp_path):
     (entry,) = [entry for entry in collection if entry.metadata["file"].endswith("b.md")]
     digest = entry.metadata["file_hash"]
     assert dict(entry.metadata) == {
-        "file": "meine docs/b.md", "passage": 1, "title": "Züge", "section": "Züge", "line": 3, "file_hash": digest,
-    }  # fmt: skip
+        "file": "meine docs/b.md",
+        "passage": 1,
+        "title": "Züge",
+        "section": "Züge",
+        "line": 3,
+        "file_hash": digest,
+    }
     assert report.files == 3
     assert set(report.skipped) == BROKEN
     for name in BROKEN:

@@ -271,9 +271,12 @@ def test_on_ray_the_bytes_are_the_same_though_a_worker_is_killed(place, tmp_path
     make(place, tmp_path / "embedded")
     (place / "dies-now").touch()
     done = subprocess.run(
-        program("sharded_world", place, tmp_path / "ray", "ray"), capture_output=True, text=True, env=ENVIRONMENT,
+        program("sharded_world", place, tmp_path / "ray", "ray"),
+        capture_output=True,
+        text=True,
+        env=ENVIRONMENT,
         cwd=ROOT,
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr
     assert not (place / "dies-now").exists()
     assert shards(tmp_path / "ray") == shards(tmp_path / "embedded")

@@ -232,9 +232,14 @@ def test_a_prompt_that_no_pooling_reads(tiny_trunk, tmp_path, sentences, side):
     if side == "left":  # a model that counts no positions from the padding on
         tokenizer = AutoTokenizer.from_pretrained(tiny_trunk, padding_side=side)
         config = LlamaConfig(
-            vocab_size=100, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32,
-            max_position_embeddings=64, pad_token_id=0,
-        )  # fmt: skip
+            vocab_size=100,
+            hidden_size=16,
+            num_hidden_layers=1,
+            num_attention_heads=2,
+            intermediate_size=32,
+            max_position_embeddings=64,
+            pad_token_id=0,
+        )
         tiny_trunk = tmp_path / "trunk"
         LlamaModel(config).save_pretrained(tiny_trunk)
         tokenizer.save_pretrained(tiny_trunk)

@@ -189,10 +189,17 @@ def test_a_file_that_was_moved_meanwhile_is_said(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "content"),
-    [("a.tsv", "sentence1\tsentence2\tscore\na\tb\t1\n"), ("a.tsv", ""), ("a.tsv", "my notes"), ("a.jsonl", "notes\n"),
-     ("a.jsonl", '{"sentence1": "a", "sentence2": "b", "score": 1}\n'), ("a.jsonl", "my notes"),
-     ("a.jsonl", '{"sentence1": "a", "sentence2": "b", "score": 1}'), ("a.jsonl", "{")],
-)  # fmt: skip
+    [
+        ("a.tsv", "sentence1\tsentence2\tscore\na\tb\t1\n"),
+        ("a.tsv", ""),
+        ("a.tsv", "my notes"),
+        ("a.jsonl", "notes\n"),
+        ("a.jsonl", '{"sentence1": "a", "sentence2": "b", "score": 1}\n'),
+        ("a.jsonl", "my notes"),
+        ("a.jsonl", '{"sentence1": "a", "sentence2": "b", "score": 1}'),
+        ("a.jsonl", "{"),
+    ],
+)
 def test_a_file_of_another_kind_is_left_as_it_is(tmp_path, name, content):
     path = tmp_path / name
     path.write_text(content)
@@ -226,8 +233,10 @@ def test_what_is_wrong_with_a_file_is_said(tmp_path):
 
 
 def test_two_at_once_are_refused(tmp_path):
-    code = f"from pathlib import Path; from samesense.inference.labelling.file import open_labels as o\n" \
-           f"with o(Path({str(tmp_path / 'labels.tsv')!r}), 'me'): print('open', flush=True); input()"  # fmt: skip
+    code = (
+        f"from pathlib import Path; from samesense.inference.labelling.file import open_labels as o\n"
+        f"with o(Path({str(tmp_path / 'labels.tsv')!r}), 'me'): print('open', flush=True); input()"
+    )
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout.readline() == b"open\n"
         with pytest.raises(OutputError, match="one writer at a time"), open_labels(tmp_path / "labels.tsv", "me"):
@@ -264,9 +273,14 @@ def test_a_function_labels_and_the_same_call_does_nothing_more(tmp_path):
 def test_models_choose_among_texts(tmp_path, by):
     other_model = samesense.load(lambda texts: on_a_circle(texts)[:, ::-1] * [1, 0.1] + [0, 1])
     result = samesense.label(
-        TEXTS, output=tmp_path / "labels.tsv", scorer=scored, pairs=20, pairs_by=by,
-        model=samesense.load(on_a_circle), other=other_model if by == "disagreement" else None,
-    )  # fmt: skip
+        TEXTS,
+        output=tmp_path / "labels.tsv",
+        scorer=scored,
+        pairs=20,
+        pairs_by=by,
+        model=samesense.load(on_a_circle),
+        other=other_model if by == "disagreement" else None,
+    )
     assert result.labelled == 20
     read = samesense.read(result.path)
     if by == "neighbours":
@@ -337,8 +351,18 @@ def test_a_chat_endpoint_is_resumed_and_each_answer_kept_once(tmp_path, monkeypa
     monkeypatch.setattr(chat, "PAUSE", 0.001)
     (tmp_path / "texts.txt").write_text("\n".join(TEXTS))
     output = tmp_path / "labels.jsonl"
-    command = ["label", tmp_path / "texts.txt", "--scorer", "chat:m", "--pairs-by", "random", "--pairs", 30,
-               "--output", output]  # fmt: skip
+    command = [
+        "label",
+        tmp_path / "texts.txt",
+        "--scorer",
+        "chat:m",
+        "--pairs-by",
+        "random",
+        "--pairs",
+        30,
+        "--output",
+        output,
+    ]
     with stub(lambda texts, count: (401, {}, {}) if count == 12 else str(count % 6)) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         assert run_command(capsys, *command, "--max-calls", 8)[0] == 2
@@ -358,16 +382,20 @@ def test_a_chat_endpoint_is_resumed_and_each_answer_kept_once(tmp_path, monkeypa
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"pairs": 0}, "`pairs` is a whole number of 1 or more"), ({"pairs_by": "disagreement"}, "without `other`"),
-     ({"other": "x"}, "received `pairs_by` bands with `other`"),
-     ({"pairs_by": "random", "model": "x"}, "Random pairs are chosen without a model; received `model`"),
-     ({"max_calls": 3}, "`max_calls` is for a chat"),
-     ({"scorer": "chat:m", "max_calls": 0}, "`max_calls` is a whole number of 1 or more; received 0"),
-     ({"scale": "yes-no"}, "`scale` is for a person or a chat model"),
-     ({"scorer": "wordllama", "scale": "0-5"}, "`scale` is for a person or a chat model"),
-     ({"port": 8001}, "`port` is for the page"), ({"scale": "0-4"}, "0-4"),
-     ({"scorer": None, "port": 99999}, "A port is 0 to 65535")],
-)  # fmt: skip
+    [
+        ({"pairs": 0}, "`pairs` is a whole number of 1 or more"),
+        ({"pairs_by": "disagreement"}, "without `other`"),
+        ({"other": "x"}, "received `pairs_by` bands with `other`"),
+        ({"pairs_by": "random", "model": "x"}, "Random pairs are chosen without a model; received `model`"),
+        ({"max_calls": 3}, "`max_calls` is for a chat"),
+        ({"scorer": "chat:m", "max_calls": 0}, "`max_calls` is a whole number of 1 or more; received 0"),
+        ({"scale": "yes-no"}, "`scale` is for a person or a chat model"),
+        ({"scorer": "wordllama", "scale": "0-5"}, "`scale` is for a person or a chat model"),
+        ({"port": 8001}, "`port` is for the page"),
+        ({"scale": "0-4"}, "0-4"),
+        ({"scorer": None, "port": 99999}, "A port is 0 to 65535"),
+    ],
+)
 def test_options_that_contradict_each_other_are_said_at_once(tmp_path, options, message):
     with pytest.raises(ConfigError, match=message):
         samesense.label(TEXTS, **{"output": tmp_path / "a.tsv", "scorer": scored, **options})
@@ -381,9 +409,8 @@ def test_neighbours_are_not_sought_among_pairs(tmp_path):
 
 @pytest.mark.parametrize(
     ("rows", "message"),
-    [("sentence1\tsentence2\none\tone\n\tb\n", "holds no pair of two different texts"),
-     ("text\na\n\n", "received 1")],
-)  # fmt: skip
+    [("sentence1\tsentence2\none\tone\n\tb\n", "holds no pair of two different texts"), ("text\na\n\n", "received 1")],
+)
 def test_data_without_a_pair_are_said_and_leave_no_file(tmp_path, rows, message):
     (tmp_path / "a.tsv").write_text(rows)
     with pytest.raises((ConfigError, DataError), match=message):

@@ -161,8 +161,9 @@ def test_every_column_is_carried_into_every_format(run, tmp_path, source, suffix
     texts = {name: value if isinstance(value, str) else str(value) for name, value in record.items()}
     assert read(removed) == [texts if suffix in (".tsv", ".csv") else record]
     assert [(int(row["group"]), int(row["row"]), str(row["kept"]).lower()) for row in read(groups)] == [
-        (1, 1, "true"), (1, 3, "false"),
-    ]  # fmt: skip
+        (1, 1, "true"),
+        (1, 3, "false"),
+    ]
 
 
 def test_cells_that_need_care(run, tmp_path):
@@ -179,8 +180,12 @@ def test_cells_that_need_care(run, tmp_path):
     ours = {"row_": 3, "kept_row": 1, "kept_text": rows[0]["text"], "cosine_": 1.0}
     assert read(tmp_path / "r.jsonl") == [{**rows[2], **ours}]
     assert read(tmp_path / "k.csv")[0] == {
-        "text": rows[0]["text"], "row": "7", "tags": '["x", 1]', "none": "", "cosine": "true",
-    }  # fmt: skip
+        "text": rows[0]["text"],
+        "row": "7",
+        "tags": '["x", 1]',
+        "none": "",
+        "cosine": "true",
+    }
     assert read(tmp_path / "k.tsv")[0]["text"] == 'a "b", c'
     assert (tmp_path / "k.txt").read_text() == 'a "b", c\nother\n'
     mixed = [{"text": "same", "value": 1}, {"text": "other", "value": "one"}, {"text": "same", "value": "two"}]

@@ -66,9 +66,22 @@ def openers(tiny_trunk, tmp_path_factory):
 
 
 KINDS = [
-    "bi", "remembering", "kept", "whitened", "memory", "cross", "cross remembering", "exported", "int8",
-    "vectors", "words", "function", "python", "python-score", "origin",
-]  # fmt: skip
+    "bi",
+    "remembering",
+    "kept",
+    "whitened",
+    "memory",
+    "cross",
+    "cross remembering",
+    "exported",
+    "int8",
+    "vectors",
+    "words",
+    "function",
+    "python",
+    "python-score",
+    "origin",
+]
 
 
 def dumped(model, folder):
@@ -99,8 +112,11 @@ def test_answers_are_the_same_after_each_way(openers, tmp_path, kind):
         np.testing.assert_allclose(answers(restored), expected, atol=1e-6)  # other processes have other threads
         np.testing.assert_allclose(restored.scores(PAIRS), scores, atol=1e-6)
         assert (restored.name, restored.protocol, restored.home, restored.backend) == (
-            model.name, model.protocol, model.home, model.backend,
-        )  # fmt: skip
+            model.name,
+            model.protocol,
+            model.home,
+            model.backend,
+        )
         assert repr(restored) == repr(model)
         assert (restored.explainer is None) == (model.explainer is None)
         assert not model.embeds or (restored.reading is None) == (model.reading is None)

@@ -74,9 +74,12 @@ def test_static_vectors(tmp_path):
 
 def test_prompts_lengths_and_fewer_dimensions(bare, tmp_path):
     built = plain_models.model(
-        bare, "unit", prompts={"query": "the man ", "passage": "a dog ", "mine": "the "}, default_prompt_name="mine",
+        bare,
+        "unit",
+        prompts={"query": "the man ", "passage": "a dog ", "mine": "the "},
+        default_prompt_name="mine",
         truncate_dim=10,
-    )  # fmt: skip
+    )
     built.max_seq_length = 12
     built.save(str(tmp_path / "model"))
     check_same(tmp_path / "model")
@@ -226,9 +229,10 @@ def test_similarity_does_not_import_torch(bare, tmp_path):
     texts.write_text("\n".join(TEXTS), encoding="utf-8")
     assert not imports_torch(run("encode", bare, texts, "--output", tmp_path / "rows.npy"))
     np.testing.assert_allclose(
-        np.load(tmp_path / "rows.npy"), load(bare, precision="float32").encode([text.strip() for text in TEXTS]),
+        np.load(tmp_path / "rows.npy"),
+        load(bare, precision="float32").encode([text.strip() for text in TEXTS]),
         atol=1e-5,
-    )  # fmt: skip
+    )
 
 
 def test_a_query_of_a_collection_does_not_import_torch(bare, tmp_path):

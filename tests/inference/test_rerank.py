@@ -26,8 +26,11 @@ def cross():
 def test_the_nearest_are_found_and_put_in_another_order(cross):
     answer = rerank("query", TEXTS, encode, cross, top_k=4)
     assert [(r.position, r.text, r.score) for r in answer] == [
-        (2, "nearer", 0.9), (1, "near", 0.5), (3, "nearest", 0.5), (4, "near", 0.5),
-    ]  # fmt: skip
+        (2, "nearer", 0.9),
+        (1, "near", 0.5),
+        (3, "nearest", 0.5),
+        (4, "near", 0.5),
+    ]
     assert [r.cosine for r in answer] == pytest.approx([np.cos(ANGLES[r.text]) for r in answer], abs=1e-6)
     assert set(cross.seen) == {("query", text) for text in ("near", "nearer", "nearest")}
 

@@ -57,8 +57,11 @@ def test_from_file_to_answer_and_back(run, tmp_path):
     assert json.loads(run("compact", "made", "--json")[1])["deleted"] == 0
     about = json.loads(run("info", "made", "--json")[1])
     assert {key: about[key] for key in ("texts", "deleted", "next_id", "search")} == {
-        "texts": 2, "deleted": 0, "next_id": 5, "search": "exact",
-    }  # fmt: skip
+        "texts": 2,
+        "deleted": 0,
+        "next_id": 5,
+        "search": "exact",
+    }
 
 
 def test_misuse_is_one_line_and_code_2(run, tmp_path):

@@ -73,13 +73,16 @@ def test_settings_are_those_of_encode(encoder):
 @pytest.mark.parametrize(
     "form",
     [
-        tuple, np.array, pd.Series, iter,
+        tuple,
+        np.array,
+        pd.Series,
+        iter,
         lambda texts: np.array(texts, dtype=object)[:, None],
         lambda texts: pd.DataFrame({"text": texts}),
         lambda texts: pd.Series(texts, dtype="string", index=range(7, 13)),
     ],
     ids=["tuple", "array", "series", "iterator", "column of an array", "frame", "string series"],
-)  # fmt: skip
+)
 def test_a_column_comes_in_any_form(encoder, form):
     np.testing.assert_array_equal(encoder.transform(form(TEXTS)), encoder.transform(TEXTS))
 

@@ -28,9 +28,16 @@ from tests.recipes.word_world import SMALL, make, write_documents
 from tests.references import next_words as twin
 
 SMALL_RETRIEVED = {
-    "contexts": "retrieved", "discriminator_epochs": 1, "held_out_windows": 10, "windows": 4, "rescored": 10,
-    "reference": 4, "precision": "float32", "score_precision": "float32", "random_sentences": 0,
-}  # fmt: skip
+    "contexts": "retrieved",
+    "discriminator_epochs": 1,
+    "held_out_windows": 10,
+    "windows": 4,
+    "rescored": 10,
+    "reference": 4,
+    "precision": "float32",
+    "score_precision": "float32",
+    "random_sentences": 0,
+}
 PAIR = ("a man eats a meal", "some child walks slow")
 
 
@@ -254,9 +261,13 @@ def test_an_estimate_counts_the_reading_of_the_sentences_that_are_harvested(docu
     seen = {}
     monkeypatch.setattr(estimate, "time_summary", lambda seconds: seen.update(seconds) or "")
     settings = ContextSettings(
-        model=str(tiny_trunk), precision="float32", batch_size=8, max_seq_length=32,
-        origin={**SMALL, "language_model": model, "reference": 100}, harvest={"sentences": 80, "pairs": 2000},
-    )  # fmt: skip
+        model=str(tiny_trunk),
+        precision="float32",
+        batch_size=8,
+        max_seq_length=32,
+        origin={**SMALL, "language_model": model, "reference": 100},
+        harvest={"sentences": 80, "pairs": 2000},
+    )
     given = Job(method="context", data=name_documents([documents], settings), settings=settings, output=Path())
     estimate.estimate(given)
     # the little reads 50 sentences; 100 are to be read for the whitening, and 80 by the harvest
@@ -295,12 +306,17 @@ def test_what_is_not_there_any_more_is_made_again(documents, model, tmp_path):
 @pytest.mark.parametrize(
     ("config", "idle", "contexts"),
     [
-        ("words", {"normalisation": "raw"}, "words"), ("words", {"weight_left": 0}, "words"),
-        ("words", {"left": 3}, "words"), ("words", {"windows": 3}, "words"), ("words", {"chunk": 3}, "words"),
-        ("scaled", {"prompt": "{text}"}, "retrieved"), ("scaled", {"own_layer": 3}, "retrieved"),
-        ("scaled", {"texts": ("nofile.txt",)}, "retrieved"), ("scaled", {"workers": 8}, "retrieved"),
+        ("words", {"normalisation": "raw"}, "words"),
+        ("words", {"weight_left": 0}, "words"),
+        ("words", {"left": 3}, "words"),
+        ("words", {"windows": 3}, "words"),
+        ("words", {"chunk": 3}, "words"),
+        ("scaled", {"prompt": "{text}"}, "retrieved"),
+        ("scaled", {"own_layer": 3}, "retrieved"),
+        ("scaled", {"texts": ("nofile.txt",)}, "retrieved"),
+        ("scaled", {"workers": 8}, "retrieved"),
     ],
-)  # fmt: skip
+)
 def test_settings_of_other_contexts_are_refused(config, idle, contexts):
     (name,) = idle
     with pytest.raises(ConfigError, match=f"{name} has no effect where contexts is {contexts}; received {name} "):

@@ -474,7 +474,8 @@ ROWS_OF_A_CLASS = 8
 def _may_be_classes(rows: Sequence[Row], classes: str, sentences: str) -> bool:
     """Return whether values that repeat may be classes: they are no longer than the sentences, or are few.
 
-    A premise with its three hypotheses is longer than they are; so may be a path of a catalogue, which has many products.
+    A premise is longer than its hypotheses, and no class of them. A path of a catalogue is longer than the names below
+    it, and their class.
     """
     distinct_values = {str(cells.get(classes)) for _, cells in rows}
     are_few = ROWS_OF_A_CLASS * len(distinct_values) <= len(rows)

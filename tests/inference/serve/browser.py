@@ -74,9 +74,14 @@ class Page:
         for kind in ("keyDown", "keyUp"):
             text = {"text": "\r"} if key == "Enter" and kind == "keyDown" else {}
             self.send(
-                "Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code,
-                modifiers=modifiers, **text,
-            )  # fmt: skip
+                "Input.dispatchKeyEvent",
+                type=kind,
+                key=key,
+                code=key,
+                windowsVirtualKeyCode=code,
+                modifiers=modifiers,
+                **text,
+            )
 
     def screenshot(self):
         return base64.b64decode(self.send("Page.captureScreenshot", format="png")["data"])

@@ -175,10 +175,18 @@ def post(port):
 RUNNERS = {
     "uvicorn": ["-m", "uvicorn", "--factory", "samesense:app", "--workers", "2", "--port", "0"],
     "gunicorn": [
-        "-m", "gunicorn", "--worker-class", "uvicorn.workers.UvicornWorker", "--workers", "2", "--preload",
-        "--bind", "127.0.0.1:0", "samesense:app()",
+        "-m",
+        "gunicorn",
+        "--worker-class",
+        "uvicorn.workers.UvicornWorker",
+        "--workers",
+        "2",
+        "--preload",
+        "--bind",
+        "127.0.0.1:0",
+        "samesense:app()",
     ],
-}  # fmt: skip
+}
 """Servers that people have, with two workers each. The models of gunicorn's are opened after the fork."""
 
 

@@ -85,10 +85,18 @@ def test_it_goes_on_where_it_was_left_and_earlier_labels_stay(tmp_path):
 
 @pytest.mark.parametrize(
     ("path", "body", "status"),
-    [("/label", {"pair": 2, "score": 1}, 409), ("/label", {"pair": 1, "score": 6}, 400), ("/undo", {"undone": 1}, 409),
-     ("/label", {"pair": 1, "score": 2.5}, 400), ("/label", {"pair": 1, "score": True}, 400), ("/skip", {}, 400),
-     ("/label", {"pair": 1}, 400), ("/label", {"pair": 1, "score": 1, "by": "x"}, 400), ("/skip", {"pair": 9}, 409)],
-)  # fmt: skip
+    [
+        ("/label", {"pair": 2, "score": 1}, 409),
+        ("/label", {"pair": 1, "score": 6}, 400),
+        ("/undo", {"undone": 1}, 409),
+        ("/label", {"pair": 1, "score": 2.5}, 400),
+        ("/label", {"pair": 1, "score": True}, 400),
+        ("/skip", {}, 400),
+        ("/label", {"pair": 1}, 400),
+        ("/label", {"pair": 1, "score": 1, "by": "x"}, 400),
+        ("/skip", {"pair": 9}, 409),
+    ],
+)
 def test_what_the_page_would_not_send_is_refused_and_changes_nothing(tmp_path, path, body, status):
     with labelling(tmp_path / "labels.tsv") as page:
         before = page.call("GET", "/state")[1]
@@ -181,8 +189,12 @@ def test_a_person_labels_by_keyboard_in_a_real_browser(tmp_path):
         page.open(f"http://127.0.0.1:{server.port}/", "document.querySelector('#one')?.textContent")
         assert page.run("document.querySelector('#one').textContent") == PAIRS[0][0]
         for key, done, message in (
-            ("4", 1, "4:"), ("0", 2, "0:"), ("u", 1, "taken back"), ("s", 1, "skipped"), ("3", 2, "3:"),
-        ):  # fmt: skip
+            ("4", 1, "4:"),
+            ("0", 2, "0:"),
+            ("u", 1, "taken back"),
+            ("s", 1, "skipped"),
+            ("3", 2, "3:"),
+        ):
             page.press(key, ord(key.upper()))  # one that comes before the next pair is shown is not taken for it
             page.wait(f"document.querySelector('#label-status').textContent.startsWith({message!r}) || null")
             assert page.run("document.querySelector('#progress').value") == done

@@ -16,12 +16,12 @@ ANY = Structure(10**9, 10**9, 10**9)
     ("content", "values", "keys", "depth"),
     [
         (None, 1, 0, 0),
-        ("a, [b], {\"c\": \\}", 1, 0, 0),
+        ('a, [b], {"c": \\}', 1, 0, 0),
         ([1, 2, 3], 4, 0, 1),
         ({"a": ["x, y", {}], "[": {"b": 1}}, 7, 3, 3),
         ([[[]]], 4, 0, 3),
     ],
-)  # fmt: skip
+)
 def test_structure_is_counted_outside_of_texts(content, values, keys, depth, monkeypatch):
     body = json.dumps(content).encode()
     for chunk in (1, 2, 3, 1000):

@@ -80,8 +80,10 @@ def test_all_are_listed_and_counted(three):
     assert [item["id"] for item in three.call("GET", "/v1/models")[1]["data"]] == ["cross", "small", "large"]
     models = three.call("GET", "/health")[1]["models"]
     assert [(item["name"], item["kind"], item.get("dimension"), item["search"]) for item in models] == [
-        ("cross", "cross-encoder", None, False), ("small", "embeddings", 5, False), ("large", "embeddings", 16, True),
-    ]  # fmt: skip
+        ("cross", "cross-encoder", None, False),
+        ("small", "embeddings", 5, False),
+        ("large", "embeddings", 16, True),
+    ]
     three.post("/v1/rerank", {"query": "a b", "documents": ["c"]})
     text = three.call("GET", "/metrics", parsed=False)[1]
     assert 'samesense_batch_seconds_count{model="cross"}' in text

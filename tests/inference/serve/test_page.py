@@ -97,11 +97,13 @@ def test_a_calibrated_model_shows_what_its_cosine_means():
 @pytest.mark.parametrize(
     ("served_with", "expected"),
     [
-        ({"calibration": calibrated(thresholds={"accuracy": -1.0})},
-         "the same: from -1.000 on, 90 % of such pairs are right"),
+        (
+            {"calibration": calibrated(thresholds={"accuracy": -1.0})},
+            "the same: from -1.000 on, 90 % of such pairs are right",
+        ),
         ({"threshold": 0.999}, "not the same: below 0.999"),
     ],
-)  # fmt: skip
+)
 def test_the_page_says_whether_two_sentences_are_the_same_and_how_sure_that_is(served_with, expected):
     with running(served(**served_with)) as server, browser() as page:
         page.open(f"http://127.0.0.1:{server.port}/", READY)
@@ -172,14 +174,17 @@ def test_models_are_listed_and_compared_on_the_same_texts():
         page.open(f"http://127.0.0.1:{server.port}/", "document.querySelectorAll('#models input').length == 3")
         assert page.run("document.querySelector('#facts').textContent") == "3 models"
         assert page.run("[...document.querySelectorAll('#models label')].map((one) => one.textContent)") == [
-            "large, 16 dimensions", "cross, cross-encoder", "last, 16 dimensions",
-        ]  # fmt: skip
+            "large, 16 dimensions",
+            "cross, cross-encoder",
+            "last, 16 dimensions",
+        ]
 
         page.run("document.querySelector('#compare').requestSubmit()")
         page.wait("document.querySelectorAll('#compare .big').length == 2")
         assert page.run("[...document.querySelectorAll('#compare h3')].map((one) => one.textContent)") == [
-            "large", "cross",
-        ]  # fmt: skip
+            "large",
+            "cross",
+        ]
         texts = "A man is eating.", "Someone has a meal."
         scores = page.run("[...document.querySelectorAll('#compare .big')].map((one) => Number(one.textContent))")
         cosine = float(vector(texts[0]).astype(float) @ vector(texts[1]))

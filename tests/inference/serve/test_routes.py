@@ -28,7 +28,9 @@ def test_queries_and_documents_have_vectors_of_their_own(make, tiny_trunk, tmp_p
         scores = {item["index"]: item["relevance_score"] for item in answer}
         assert [scores[row] for row in range(5)] == expected_scores and scores[5] == scores[0]
         for task, encode in (
-            ("query", theirs.encode_query), ("search_document", theirs.encode_document), (None, theirs.encode)
-        ):  # fmt: skip
+            ("query", theirs.encode_query),
+            ("search_document", theirs.encode_document),
+            (None, theirs.encode),
+        ):
             data = server.post("/v1/embeddings", {"input": TEXTS, "input_type": task})[1]["data"]
             assert np.abs(np.array([item["embedding"] for item in data]) - unit(encode(TEXTS))).max() < 1e-5

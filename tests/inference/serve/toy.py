@@ -96,11 +96,18 @@ def served(encode=None, *, name="toy", **settings):
 def calibrated(**changes):
     """A calibration from cosines to 0-5 in a straight line."""
     fields = {
-        "map": Isotonic((-1.0, 1.0), (0.0, 5.0)), "scale": (0.0, 5.0), "yes": 3.0,
+        "map": Isotonic((-1.0, 1.0), (0.0, 5.0)),
+        "scale": (0.0, 5.0),
+        "yes": 3.0,
         "thresholds": {"accuracy": 0.5} if changes.get("yes", 3.0) else {},
-        "decide": "accuracy", "data": "made", "sha256": "", "n": 100, "protocol": "", "fingerprint": "",
+        "decide": "accuracy",
+        "data": "made",
+        "sha256": "",
+        "n": 100,
+        "protocol": "",
+        "fingerprint": "",
         "errors": {"precision": 0.9},
-    }  # fmt: skip
+    }
     return Calibration(**(fields | changes))
 
 
