@@ -403,12 +403,14 @@ def without_a_flag_sentence(lines: list[Line]) -> str:
     ahead = sum(line.low > 0 for line in lines)
     behind = sum(line.high < 0 for line in lines)
     average = mean(line.difference for line in lines)
+    side = "above" if average >= 0 else "below"
     counts = sorted({line.seeds for line in lines})
     seeds = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     return (
-        f"On {len(lines)} tasks, `samesense train DATA --output RUN` is on average {average:+.1f} points from the best "
-        f"recipe that people copy: clearly ahead on {ahead}, clearly behind on {behind} ({seeds} seeds, and four "
-        "of the tasks showed faults that were then mended: [table and figure](docs/without-a-flag.md))."
+        f"On {len(lines)} tasks, `samesense train DATA --output RUN` is on average {abs(average):.1f} points "
+        f"{side} the best recipe that people copy: clearly ahead on {ahead}, clearly behind on {behind} "
+        f"({seeds} seeds, and four of the tasks showed faults that were then mended: "
+        "[table and figure](docs/without-a-flag.md))."
     )
 
 

@@ -98,8 +98,8 @@ def label(  # noqa: PLR0913 - the flags of the command
         scale: the labels that a person or a chat model gives, ``"0-5"`` by default; other scorers have their own.
         pairs: number of pairs to choose.
         pairs_by: ``"bands"``: evenly over the scores of ``model``; ``"neighbours"``: texts near each other by
-            ``model``; ``"disagreement"``: as bands, and first those on which ``model`` and ``other`` are furthest
-            apart; ``"random"``.
+            ``model``; ``"disagreement"``: as bands, and in each band the pairs on which
+            ``model`` and ``other`` differ most; ``"random"``.
         model: chooses the pairs, ``"default"`` unless they are random: model folder, output of ``train``, hub name or
             ``"default"``, with embeddings if pairs are made of texts; see :func:`samesense.load`.
         other: the model to compare with, for disagreement.

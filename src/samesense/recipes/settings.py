@@ -32,10 +32,10 @@ BI_ONLY = ("pooling", "first", "standardize", "matryoshka")
 
 
 KeepStart = Literal["never", "unless-higher", "unless-better"]
-"""When the start is kept in place of the trained model: never; unless the trained one's figure is higher; or unless the
+"""When the start is kept and the trained model is not: never; unless the trained one's figure is higher; or unless the
 verdict is that the trained one is better."""
 
-KEEP_START = "keep the start in place of the trained model: unless its figure is higher, or the verdict is better"
+KEEP_START = "keep the start, and not the trained model, unless its figure is higher or its verdict better"
 """What ``keep_start`` does, for its help."""
 
 REFIT = "where few examples were held out, train again on all of them at the end"

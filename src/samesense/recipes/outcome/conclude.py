@@ -123,7 +123,7 @@ def reason_to_keep(
     *,
     untuned: bool,
 ) -> str:
-    """Return why the start is kept in place of the trained model; empty where it is not.
+    """Return why the start is kept and the trained model is not; empty where the trained model is kept.
 
     ``keep_start`` unless-higher compares figures on the pairs of the verdict; where these are test, which chooses
     nothing, those on dev. On held-out anchors, which are few, and on dev pairs with few of one label, the start is kept

@@ -1,4 +1,4 @@
-"""Who takes part in a race: start models, and what each is trained with; nothing here is trained yet."""
+"""Candidates of a race: start models, and the settings that each is trained with; nothing here is trained yet."""
 
 from __future__ import annotations
 
