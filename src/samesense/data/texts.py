@@ -166,14 +166,14 @@ def read_usable(source: Source, columns: str | None = None, *, drop_bad_rows: bo
         if not read.total:
             raise _no_lines(name)
         return read
-    if columns is None and source and _holds_plain_texts(source):
+    if columns is None and _holds_plain_texts(source):
         return _collect_texts(name, load_rows(source), SENTENCE, drop_bad_rows)
     text_rows = read_text_rows(source, columns, drop_bad_rows=drop_bad_rows)
     return SourceTexts(text_rows.texts, text_rows.indices, text_rows.total, text_rows.names)
 
 
 def _holds_plain_texts(source: Source) -> bool:
-    return isinstance(source, list | tuple) and all(isinstance(row, str) for row in source)
+    return isinstance(source, list | tuple) and len(source) > 0 and all(isinstance(row, str) for row in source)
 
 
 def _collect_texts(name: str, rows: Iterable[Row], column: str, drop_bad_rows: bool | None) -> SourceTexts:

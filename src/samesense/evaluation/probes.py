@@ -40,7 +40,7 @@ def _tasks() -> list[Task]:
 
 SUITE = Suite(
     task=ProbeTask,
-    data="nothing: they come with the library, in English: 55 each of negation, numbers, roles and word order",
+    data="English probes that come with the library: 55 each of negation, numbers, roles and word order",
     figures="share of sentences closer to one of the same meaning than to one of the same words",
     metrics=("accuracy",),
     own_tasks=_tasks,

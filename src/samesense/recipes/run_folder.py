@@ -301,7 +301,7 @@ def card_of(output: Path, record: Mapping[str, Any]) -> Card:
         base = settings["teacher"][0]
         method += f" into {start}"
     trained = [row for row in results if row.seed is not None]
-    if record.get("verdict", {}).get("kept"):
+    if record.get("verdict", {}).get("keep_reason"):
         method = f"kept as it is, as training by {record['method']} was not shown to help"
         trained = []
     return Card(
