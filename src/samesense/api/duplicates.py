@@ -84,8 +84,8 @@ def dedup(  # noqa: PLR0913 - the flags of the command
         address: of a running Ray cluster, ``"auto"`` or ``"HOST:PORT"``; by default one is started on this machine.
 
     Returns:
-        Row positions from 0: ``kept``, ``removed`` with the kept row and the score, and ``groups``. ``at`` returns them
-        for another threshold without computing again.
+        Row positions from 0: ``kept``, ``removed`` with the kept row and the score, and ``groups``.
+        ``with_threshold`` returns them for another threshold without computing again.
     """
     from samesense.inference.duplicates.dedup import dedup as run
     from samesense.inference.names import place_of
@@ -197,8 +197,8 @@ def match(  # noqa: PLR0913 - the flags of the command
         target_columns: the same in ``target``.
 
     Returns:
-        Row positions from 0: ``pairs`` of both lists with the score, and ``unmatched`` rows of the first. ``at``
-        returns them for another threshold without computing again.
+        Row positions from 0: ``pairs`` of both lists with the score, and ``unmatched`` rows of the first.
+        ``with_threshold`` returns them for another threshold without computing again.
     """
     from samesense.inference.duplicates.match import check_top
     from samesense.inference.duplicates.match import match as run

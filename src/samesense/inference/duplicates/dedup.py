@@ -106,7 +106,7 @@ class Deduplicated(ShownRows):
         sampled: number of pairs in the sample.
         unmerged: rows kept although another row is at the threshold or above, because the two differ in what the model
             did not read: after the truncation, or unknown to its tokenizer.
-        recompute: the function behind :meth:`at`.
+        recompute: the function behind :meth:`with_threshold`.
         distinct: the different texts of the rows.
         vectors: unit vectors of the different texts ``(distinct, dim)``, memory-mapped.
     """
@@ -151,7 +151,7 @@ class Deduplicated(ShownRows):
         return self.recompute(threshold)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what a pickle holds: the result, without the search behind :meth:`at`."""
+        """Return what a pickle holds: the result, without the search behind :meth:`with_threshold`."""
         return {**vars(self), "recompute": refuse_threshold}
 
     def __str__(self) -> str:

@@ -57,7 +57,7 @@ class Matched(ShownRows):
         sampled: number of matches in the sample.
         unmerged: rows of the first list that are close to a row of the second and not matched with it, because the two
             differ in what the model did not read: after the truncation, or unknown to its tokenizer.
-        recompute: the function behind :meth:`at`.
+        recompute: the function behind :meth:`with_threshold`.
     """
 
     threshold: float
@@ -79,7 +79,7 @@ class Matched(ShownRows):
         return self.recompute(threshold)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what a pickle holds: the result, without the search behind :meth:`at`."""
+        """Return what a pickle holds: the result, without the search behind :meth:`with_threshold`."""
         return {**vars(self), "recompute": refuse_threshold}
 
     def __str__(self) -> str:
