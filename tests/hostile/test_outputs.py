@@ -273,9 +273,8 @@ def test_names_up_to_the_limit_can_be_written(here, static_model):
 
 
 def test_two_encodings_into_one_file_do_not_disturb_each_other(here):
-    code = (
-        "from samesense.cli.main import main; main(['encode', 'words:words.vec', 'texts.txt', '--output', 'out.npy'])"
-    )
+    words = ["encode", "words:words.vec", "texts.txt", "--output", "out.npy", "--overwrite"]
+    code = f"from samesense.cli.main import main; main({words})"
     both = [subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True) for _ in range(2)]
     assert [(child.wait(), child.stderr.read().count("error")) for child in both] == [(0, 0), (0, 0)]
     assert not list(here.glob(".*"))
