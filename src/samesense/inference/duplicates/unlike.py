@@ -75,8 +75,9 @@ class _ReadTexts:
     def _pieces_of_both(self, first: Indices, second: Indices) -> dict[int, Pieces]:
         """Return the pieces of tokenised texts by their numbers; complete ones are tokenised again."""
         numbers = np.union1d(first, second)
-        complete = numbers[~self._incomplete[numbers]]
-        return {**self._pieces, **dict(self._read(complete))}
+        incomplete = self._incomplete[numbers]
+        stored = {number: self._pieces[number] for number in numbers[incomplete].tolist()}
+        return stored | dict(self._read(numbers[~incomplete]))
 
     def _read(self, numbers: Indices) -> Iterator[tuple[int, Pieces]]:
         """Yield the number and the pieces of texts, tokenised a block at a time."""
