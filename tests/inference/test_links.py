@@ -167,3 +167,19 @@ def test_groups_are_the_same_however_few_links_are_kept(most, threshold, monkeyp
         assert result.scores[row] == pytest.approx(close[result.kept_by[row]])
         if most == 100:
             assert result.scores[row] == pytest.approx(max(close.values()))
+
+
+@pytest.mark.parametrize("count", [1, 2, 8, 32])
+@pytest.mark.parametrize("centres", [1, 2, 8, 33, 65, 300])
+def test_closest_centres_are_those_of_sorting_all(centres, count):
+    random = np.random.default_rng(centres)
+    vectors = unit_rows(random.normal(size=(40, 16)))
+    table = unit_rows(random.normal(size=(centres, 16)))
+    expected = np.argsort(-(vectors @ table.T), axis=1, kind="stable")[:, :count]
+    np.testing.assert_array_equal(lists.closest_lists(vectors, table, count, ""), expected)
+
+
+def test_closest_centres_of_equal_scores_are_different_ones():
+    vectors = unit_rows(np.ones((5, 4)))
+    table = unit_rows(np.ones((100, 4)))
+    assert all(len(set(row)) == 8 for row in lists.closest_lists(vectors, table, 8, "").tolist())
