@@ -389,7 +389,7 @@ def test_a_finished_race_has_in_its_folders_what_is_asked_for_now(toy_pairs, tmp
     state = run.State(tmp_path, {}, lines=lines)
 
     def finish(drop, test):
-        planned = SimpleNamespace(test=samesense.read(toy_pairs / f"{test}.tsv"))
+        planned = SimpleNamespace(test=samesense.read(toy_pairs / f"{test}.tsv"), held_out=False)
         request = SimpleNamespace(cpu_drop=drop, planned=planned, output=tmp_path, budget=9)
         return end.finish(
             SimpleNamespace(state=state, request=request, clock=SimpleNamespace(spent=1), save=lambda: None)
@@ -403,6 +403,15 @@ def test_a_finished_race_has_in_its_folders_what_is_asked_for_now(toy_pairs, tmp
     assert not tested
     finish(2, "dev")
     assert tested == [("good", "dev.tsv"), ("mid", "dev.tsv")]
+
+
+@pytest.mark.parametrize(("held_out", "form"), [(True, "trained"), (True, "start"), (False, "trained")])
+def test_the_best_start_is_to_be_trained_on_all_pairs_where_dev_was_held_out(tmp_path, held_out, form):
+    entrant = Entrant(start=START, overrides={"loss": "cosent"})
+    state = run.State(tmp_path, {}, entrants=[entrant.to_dict()])
+    race = SimpleNamespace(state=state, request=SimpleNamespace(planned=SimpleNamespace(held_out=held_out)))
+    message = end._next_step(race, line(entrant.name, 0.9, 1, form))
+    assert (f"samesense train DATA --model {START.model} --output RUN" in message) == (held_out and form == "trained")
 
 
 SPEEDS = (("fast", 20_000.0), ("small", 2000.0), ("large", 300.0))

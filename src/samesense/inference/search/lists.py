@@ -165,7 +165,7 @@ def near_in_lists(lists: Lists, floor: float, numbers: range) -> Iterator[Near]:
             right = lists.targets[rows]
             for queries in _row_blocks(list_queries):
                 scores = lists.queries[queries] @ right.T
-                # Few of many scores reach the floor: flat positions are found several times faster than rows and columns.
+                # Few scores reach the floor: flat positions are found several times faster than rows and columns.
                 hits = np.flatnonzero(scores >= floor - slack)
                 query_rows, target_rows = np.divmod(hits, len(rows))
                 near = Near(queries[query_rows], rows[target_rows], scores[query_rows, target_rows])

@@ -106,6 +106,7 @@ class RaceResult(Shown):
         budget: seconds there were.
         notes: what was left out, in words.
         disturbed: why the machine was not quiet while speeds were measured, or nothing.
+        next_step: how to train on the pairs that were held out too, or nothing.
     """
 
     folder: Path
@@ -117,6 +118,7 @@ class RaceResult(Shown):
     test: Results = field(default_factory=Results)
     notes: list[str] = field(default_factory=list)
     disturbed: str = ""
+    next_step: str = ""
 
     @property
     def model(self) -> Path:
@@ -164,6 +166,7 @@ class RaceResult(Shown):
             f"CPU: {self._about_cpu()}",
             *self._about_speeds(),
             f"dev selected, so that its scores are somewhat too high{too_high}",
+            *filter(None, [self.next_step]),
             f"time: {clock_time(self.spent)} of {clock_time(self.budget)} used",
         ]
 
@@ -202,6 +205,7 @@ class RaceResult(Shown):
             "budget": self.budget,
             "notes": self.notes,
             "disturbed": self.disturbed,
+            "next_step": self.next_step,
         }
 
     def __str__(self) -> str:

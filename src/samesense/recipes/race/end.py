@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -83,6 +84,7 @@ def finish(cells: Cells) -> RaceResult:
         test=Results(Result(**row) for row in outcome["test"]),
         notes=state.notes,
         disturbed=disturbed,
+        next_step=_next_step(cells, quality),
     )
     write_text(request.output / BOARD, result.markdown())
     write_text(request.output / "leaderboard.json", json.dumps(result.to_dict(), indent=2, ensure_ascii=False) + "\n")
@@ -109,6 +111,17 @@ def time_models(cells: Cells, lines: Sequence[Line], outcome: Mapping[str, Any])
         for line, cost in zip(timed, costs, strict=True)
     }
     return rounds, next((cost.disturbed for cost in costs if cost.disturbed), "")
+
+
+def _next_step(cells: Cells, quality: Line) -> str:
+    """Return how the best start model is trained on all pairs, where those of dev were held out; else nothing."""
+    if not cells.request.planned.held_out or quality.form != "trained":
+        return ""
+    start = cells.state.entrant(quality.name).start
+    return (
+        "dev was held out, so no run was trained on it. To train the best start model on all pairs: samesense train "
+        f"DATA --model {shlex.quote(start.model)} --output RUN"
+    )
 
 
 def _slowness(line: Line) -> float:
