@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
+from numbers import Real
 from operator import index
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -78,6 +80,14 @@ def check_count(name: str, value: object, least: int = 1) -> int:
     if count is None or count < least:
         raise ConfigError(f"`{name}` is a whole number of {least} or more; received {value!r}.")
     return count
+
+
+def check_threshold_option(threshold: object) -> None:
+    """Raise ConfigError unless a threshold is a finite number, or stands for that of a calibration."""
+    if isinstance(threshold, str) and threshold == "calibrated":
+        return
+    if isinstance(threshold, bool) or not isinstance(threshold, Real) or not math.isfinite(threshold):
+        raise ConfigError(f"`threshold` is a number, or calibrated; received {threshold!r}.")
 
 
 def words_of(words: str | Sequence[str]) -> list[str]:

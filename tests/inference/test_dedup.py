@@ -2,6 +2,7 @@
 
 import math
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -314,6 +315,25 @@ def test_a_threshold_from_pairs_and_from_a_calibration(tmp_path):
         samesense.dedup(list(rows), model=model, threshold=0.5, pairs=labelled)
     with pytest.raises(ConfigError, match="A calibrated threshold is read by the name of its model"):
         samesense.dedup(list(rows), model=model, min_precision=0.9)
+
+
+@pytest.mark.parametrize("threshold", ["0.5", "high", True, [0.5], math.nan])
+@pytest.mark.parametrize(
+    "compute",
+    [
+        lambda **options: samesense.dedup(ROWS, model=angles, **options),
+        lambda **options: samesense.match(ROWS, ROWS, model=angles, **options),
+        lambda **options: samesense.mine(ROWS, model=angles, **options),
+        lambda **options: samesense.score([("a", "b")], model=angles, **options),
+        lambda **options: samesense.drift(angles, angles, ROWS, **options),
+    ],
+    ids=["dedup", "match", "mine", "score", "drift"],
+)
+def test_a_threshold_is_a_number_or_that_of_a_calibration(compute, threshold):
+    with pytest.raises(
+        ConfigError, match=rf"`threshold` is a number, or calibrated; received {re.escape(repr(threshold))}"
+    ):
+        compute(threshold=threshold)
 
 
 def test_approximate_matches_are_measured():

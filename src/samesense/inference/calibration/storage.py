@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import RootModel
 
-from samesense.choices import Threshold
+from samesense.choices import Threshold, check_threshold_option
 from samesense.encoder.names import DEFAULT, base_of, local_folder, resolve
 from samesense.errors import ConfigError, ModelError
 from samesense.files import write_json
@@ -152,6 +152,7 @@ def read(home: Home, path: Path | None = None) -> Calibration:
 
 def threshold_of(model: object, threshold: Threshold) -> float:
     """Return a threshold as a number; ConfigError if the calibrated one is asked for and the model has no name."""
+    check_threshold_option(threshold)
     if not isinstance(threshold, str):
         return threshold
     return calibration_of(model).threshold()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from samesense.choices import Threshold
+from samesense.choices import Threshold, check_threshold_option
 from samesense.data.rows.columns import (
     TEXT_PAIRS,
     Row,
@@ -195,10 +194,8 @@ def check_options(threshold: Threshold | None, min_precision: float | None) -> N
             f"A threshold is a number, or comes from a calibration; received `threshold` {threshold} and "
             "`min_precision`. Give one."
         )
-    if threshold is not None and threshold != "calibrated":
-        number = isinstance(threshold, int | float) and not isinstance(threshold, bool) and math.isfinite(threshold)
-        if not number:
-            raise ConfigError(f"`threshold` is a number, or calibrated; received {threshold!r}.")
+    if threshold is not None:
+        check_threshold_option(threshold)
     if min_precision is not None and not 0 < min_precision <= 1:
         raise ConfigError(
             f"A precision is above 0 and up to 1; received `min_precision` {min_precision}. Example: 0.95"

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from samesense.choices import BackendOption
+from samesense.choices import BackendOption, check_threshold_option
 from samesense.errors import ConfigError, ModelError
 from samesense.inference.calibration.calibration import Calibration
 from samesense.inference.calibration.storage import home_of, read, read_of
@@ -59,6 +59,8 @@ def open_models(
         ConfigError: if several models are given one calibration or one number as a threshold.
         ModelError: if a model cannot be opened, the collection is that of another, or there is no calibration.
     """
+    if threshold is not None:
+        check_threshold_option(threshold)
     locations = named_models(models)
     if len(locations) > 1 and (calibration is not None or isinstance(threshold, float)):
         raise ConfigError(
