@@ -82,12 +82,28 @@ def check_count(name: str, value: object, least: int = 1) -> int:
     return count
 
 
+def check_number(name: str, value: object, otherwise: str = "") -> None:
+    """Raise ConfigError unless ``value`` is a finite number: a text, or True for 1, is a mistake.
+
+    ``otherwise`` says in words what else is allowed, where something is.
+    """
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+        raise ConfigError(f"`{name}` is a number{otherwise}; received {value!r}.")
+
+
 def check_threshold_option(threshold: object) -> None:
     """Raise ConfigError unless a threshold is a finite number, or stands for that of a calibration."""
-    if isinstance(threshold, str) and threshold == "calibrated":
+    if not (isinstance(threshold, str) and threshold == "calibrated"):
+        check_number("threshold", threshold, ", or calibrated")
+
+
+def check_min_precision(precision: object) -> None:
+    """Raise ConfigError unless ``min_precision`` is ``None`` or a precision above 0."""
+    if precision is None:
         return
-    if isinstance(threshold, bool) or not isinstance(threshold, Real) or not math.isfinite(threshold):
-        raise ConfigError(f"`threshold` is a number, or calibrated; received {threshold!r}.")
+    check_number("min_precision", precision)
+    if not 0 < precision <= 1:  # type: ignore[operator]
+        raise ConfigError(f"A precision is above 0 and up to 1; received `min_precision` {precision}. Example: 0.95")
 
 
 def words_of(words: str | Sequence[str]) -> list[str]:

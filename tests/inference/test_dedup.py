@@ -10,6 +10,7 @@ import pytest
 import samesense
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.files import only_writer, temporary
+from samesense.inference.calibration.fit import CalibrationSettings
 from samesense.inference.duplicates import dedup as module
 from samesense.inference.duplicates import match as match_module
 from samesense.inference.duplicates import work as work_module
@@ -334,6 +335,20 @@ def test_a_threshold_is_a_number_or_that_of_a_calibration(compute, threshold):
         ConfigError, match=rf"`threshold` is a number, or calibrated; received {re.escape(repr(threshold))}"
     ):
         compute(threshold=threshold)
+
+
+@pytest.mark.parametrize("name", ["min_precision", "min_recall", "yes"])
+def test_a_number_of_a_calibration_is_no_text(name):
+    computations = [lambda value: CalibrationSettings(**{name: value})]
+    if name == "min_precision":
+        computations += [
+            lambda value: samesense.dedup(ROWS, model=angles, min_precision=value),
+            lambda value: samesense.score([("a", "b")], model=angles, min_precision=value),
+        ]
+    for compute in computations:
+        for value in ("0.9", True, math.inf):
+            with pytest.raises(ConfigError, match=f"`{name}` is a number; received {value!r}"):
+                compute(value)
 
 
 def test_approximate_matches_are_measured():

@@ -152,6 +152,8 @@ def test_what_has_no_positives(model, data, message):
         ({"num_negatives": 0}, "num_negatives"),
         ({"range_min": 5, "range_max": 5}, "received 5 and 5"),
         ({"relative_margin": -0.1}, "`relative_margin` is 0 or more; received -0.1"),
+        ({"relative_margin": "0.1"}, "`relative_margin` is a number; received '0.1'"),
+        ({"max_score": True}, "`max_score` is a number; received True"),
         ({"min_score": 0.5, "max_score": 0.4}, "received 0.5 and 0.4"),
         ({"model": made_model(score=lambda pairs: np.zeros(len(pairs)))}, "Give it as `score`"),
     ],

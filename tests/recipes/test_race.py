@@ -118,6 +118,7 @@ def test_a_budget_is_a_time_or_a_number_of_seconds(budget, seconds):
         ({"budget": 29.5}, ConfigError, r"30 seconds or more; received 29\.5"),
         ({"budget": float("nan")}, ConfigError, "or a number of seconds; received 'nan'"),
         ({"cpu_drop": -1}, ConfigError, "received -1"),
+        ({"cpu_drop": "2"}, ConfigError, "`cpu_drop` is a number; received '2'"),
         ({"models": ["/no/such/model"]}, ModelError, "There is no model folder at /no/such/model"),
         ({"models": []}, ConfigError, "none is at hand"),
         ({"data": ["one text", "another text"], "dev": "auto"}, ConfigError, "selects on labelled pairs"),

@@ -68,6 +68,7 @@ def race(  # noqa: PLR0913 - the flags of the command
     """
     from samesense.execution.torch_import import loading_torch
     from samesense.recipes.race.clock import now, seconds_of
+    from samesense.recipes.race.entrants import check_selecting
     from samesense.recipes.reading import Reading
     from samesense.recipes.train import plan
 
@@ -79,6 +80,7 @@ def race(  # noqa: PLR0913 - the flags of the command
     # Before torch is imported, so that mistakes in data and settings show at once.
     # Entrants are compared on labelled pairs, so triplets are read as such.
     planned = plan(data, dev=dev, test=test, settings={"seed": seed}, reading=reading, ranks_triplets=True)
+    check_selecting(planned)
     with loading_torch():
         from samesense.recipes.race.run import race as run
         from samesense.recipes.race.state import Race

@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from samesense.choices import Sampling, check_count
+from samesense.choices import Sampling, check_count, check_number
 from samesense.data.tuples.completion import key_of
 from samesense.data.tuples.data import TupleData
 from samesense.encoder.cosine import row_cosines
@@ -71,8 +71,11 @@ class Choice:
                 f"The nearest from `range_min` to `range_max` are considered, 0 or more and rising; received "
                 f"{self.range_min} and {self.range_max}."
             )
+        for name in ("absolute_margin", "relative_margin", "max_score", "min_score"):
+            if (value := getattr(self, name)) is not None:
+                check_number(name, value)
         for name, margin in (("absolute_margin", self.absolute_margin), ("relative_margin", self.relative_margin)):
-            if margin is not None and not 0 <= margin < np.inf:
+            if margin is not None and margin < 0:
                 raise ConfigError(f"`{name}` is 0 or more; received {margin:g}. Example: 0.05")
         if self.min_score is not None and self.max_score is not None and self.min_score > self.max_score:
             raise ConfigError(

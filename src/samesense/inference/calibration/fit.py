@@ -11,7 +11,7 @@ from typing import get_args
 import numpy as np
 import numpy.typing as npt
 
-from samesense.choices import CalibrationMap, ThresholdTarget
+from samesense.choices import CalibrationMap, ThresholdTarget, check_number
 from samesense.data.pairs.data import PairData
 from samesense.data.pairs.parts import Apart, assign_folds, group_pairs
 from samesense.data.rows.labels import Scale, number_text
@@ -161,14 +161,15 @@ class CalibrationSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        for name in ("min_precision", "min_recall", "yes"):
+            if (value := getattr(self, name)) is not None:
+                check_number(name, value)
         bounds = [value for value in (self.min_precision, self.min_recall) if value is not None]
         if len(bounds) > 1 or any(not 0 < value <= 1 for value in bounds):
             raise ConfigError(
                 "A threshold is chosen for a precision or for a recall, above 0 and up to 1, such as 0.95; received "
                 f"`min_precision` {self.min_precision} and `min_recall` {self.min_recall}."
             )
-        if self.yes is not None and not np.isfinite(self.yes):
-            raise ConfigError(f"A label from which on a pair counts as a yes is a number; received `yes` {self.yes}.")
         if not 2 <= self.folds <= 10:
             raise ConfigError(f"A calibration is cross-validated with 2 to 10 folds; received {self.folds}.")
         if self.seed < 0:

@@ -6,7 +6,7 @@ import logging
 
 import numpy as np
 
-from samesense.choices import Threshold
+from samesense.choices import Threshold, check_min_precision
 from samesense.data.pairs.data import PairData
 from samesense.errors import ConfigError, DataError
 from samesense.inference.calibration.fit import FOLDS, fold_numbers
@@ -28,10 +28,7 @@ def check_one(threshold: Threshold | None, min_precision: float | None, pairs: b
             f"A threshold is a number, or comes from `pairs` or a calibration; received `threshold` {threshold} and "
             f"{'`pairs`' if pairs else '`min_precision`'}. Give one."
         )
-    if min_precision is not None and not 0 < min_precision <= 1:
-        raise ConfigError(
-            f"A precision is above 0 and up to 1; received `min_precision` {min_precision}. Example: 0.95"
-        )
+    check_min_precision(min_precision)
 
 
 def known_threshold(model: object, threshold: Threshold | None, min_precision: float | None) -> float:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from samesense.choices import Threshold, check_threshold_option
+from samesense.choices import Threshold, check_min_precision, check_threshold_option
 from samesense.data.rows.columns import (
     TEXT_PAIRS,
     Row,
@@ -196,10 +196,7 @@ def check_options(threshold: Threshold | None, min_precision: float | None) -> N
         )
     if threshold is not None:
         check_threshold_option(threshold)
-    if min_precision is not None and not 0 < min_precision <= 1:
-        raise ConfigError(
-            f"A precision is above 0 and up to 1; received `min_precision` {min_precision}. Example: 0.95"
-        )
+    check_min_precision(min_precision)
 
 
 def _calibration(model: Model, *, needed: bool) -> Calibration | None:

@@ -238,21 +238,22 @@ def closest_lists(vectors: Embeddings, centres: Embeddings, count: int, desc: st
     return closest
 
 
-def _highest(scores: npt.NDArray[np.float32], count: int) -> Indices:
+def _highest(scores: npt.NDArray[np.floating], count: int) -> Indices:
     """Return the columns of the ``count`` highest scores of each row ``(rows, columns)``, the highest first."""
     if count == 1:
-        return scores.argmax(axis=1)[:, None]
+        highest: Indices = scores.argmax(axis=1)
+        return highest[:, None]
     columns = _candidates(scores, count)
     candidates = np.take_along_axis(scores, columns, axis=1)
     if count < columns.shape[1]:
-        highest = np.argpartition(-candidates, count - 1, axis=1)[:, :count]
-        columns = np.take_along_axis(columns, highest, axis=1)
-        candidates = np.take_along_axis(candidates, highest, axis=1)
+        best = np.argpartition(-candidates, count - 1, axis=1)[:, :count]
+        columns = np.take_along_axis(columns, best, axis=1)
+        candidates = np.take_along_axis(candidates, best, axis=1)
     order = np.argsort(-candidates, axis=1, kind="stable")
     return np.take_along_axis(columns, order, axis=1)
 
 
-def _candidates(scores: npt.NDArray[np.float32], count: int) -> Indices:
+def _candidates(scores: npt.NDArray[np.floating], count: int) -> Indices:
     """Return for each row of scores columns that include those of the ``count`` highest.
 
     Columns are in groups. The ``count`` highest scores are in the ``count`` groups of the highest maxima: a group

@@ -91,6 +91,13 @@ def kind_of_examples(train: Examples) -> str:
     )
 
 
+def check_selecting(planned: TrainingPlan) -> None:
+    """Raise ConfigError for data that no race is held on, or without labelled pairs that select."""
+    kind_of_examples(planned.train)
+    if planned.dev is None:
+        raise ConfigError("A race selects on labelled pairs, and there are none to hold out. Give them: `dev` FILE")
+
+
 def entrants(planned: TrainingPlan, starts: Sequence[Start]) -> list[Entrant]:
     """Return every start model with every loss and rate that fits the data.
 

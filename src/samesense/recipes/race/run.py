@@ -19,6 +19,7 @@ from __future__ import annotations
 import logging
 from dataclasses import asdict
 
+from samesense.choices import check_number
 from samesense.data.examples import spread_over
 from samesense.errors import ConfigError, ModelError, SamesenseError
 from samesense.files import only_writer
@@ -28,7 +29,7 @@ from samesense.recipes.race.board import RaceResult, quality_of
 from samesense.recipes.race.cells import LOOKS, LOOKS_SHARE, Cells
 from samesense.recipes.race.clock import FEW_STEPS, KEPT, Clock, rungs, that_fit
 from samesense.recipes.race.end import finish
-from samesense.recipes.race.entrants import Entrant, Start, entrants, kind_of_examples
+from samesense.recipes.race.entrants import Entrant, Start, check_selecting, entrants
 from samesense.recipes.race.forms import FORMS, Form, Winner, shape_of
 from samesense.recipes.race.starts import TIMED, at_hand, open_at_hand, open_named
 from samesense.recipes.race.state import Race, Rung, State
@@ -78,11 +79,11 @@ def race(request: Race) -> RaceResult:
 def _checked(request: Race) -> list[str]:
     """Return the models at hand; raises for what no race can be held on, before anything is opened."""
     planned = request.planned
-    kind_of_examples(planned.train)
-    if planned.dev is None:
-        raise ConfigError("A race selects on labelled pairs, and there are none to hold out. Give them: `dev` FILE")
+    check_selecting(planned)
+    check_number("cpu_drop", request.cpu_drop)
     if not 0 <= request.cpu_drop <= 100:
         raise ConfigError(f"`cpu_drop` is points of Spearman x100, from 0 to 100; received {request.cpu_drop:g}.")
+    assert planned.dev is not None  # noqa: S101 - checked
     tests = [] if planned.test is None else [planned.test.source]
     check_folder(request.output, [planned.train.source, planned.dev.source, *tests, *request.models])
     local_models = at_hand() if request.at_hand else []
