@@ -113,6 +113,22 @@ def test_polars():
     assert len(read_pairs(polars.DataFrame(NAMED))) == 3
 
 
+def test_a_lazy_frame_is_refused_before_its_query_is_planned():
+    class LazyFrame:
+        @property
+        def columns(self):
+            raise AssertionError
+
+    with pytest.raises(DataError, match="a lazy frame has no rows yet. Collect it first"):
+        samesense.read(LazyFrame())
+
+
+def test_the_batches_of_an_arrow_reader_are_rows():
+    table = pa.Table.from_pylist(NAMED)
+    reader = pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=2))
+    assert samesense.read(reader).pairs() == samesense.read(table).pairs()
+
+
 def test_class_labels_of_a_dataset_are_read_by_name():
     features = Features(
         premise=Value("string"), hypothesis=Value("string"), label=ClassLabel(names=["entailment", "contradiction"])

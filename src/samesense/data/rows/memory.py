@@ -49,6 +49,7 @@ def as_rows(source: Any) -> Any:
 
     A dictionary of columns becomes a list of dictionaries, and a dictionary of a single split becomes that split.
     """
+    _refuse_lazy_frame(source)
     # Sets have no order; sorting makes the rows reproducible.
     if isinstance(source, set | frozenset):
         return Rows(sorted(source, key=str))
@@ -116,6 +117,12 @@ def _refuse_unequal(lengths: Mapping[str, int]) -> None:
         )
 
 
+def _refuse_lazy_frame(source: Any) -> None:
+    """Raise DataError for a frame of polars that is not computed: each look at its columns would plan the query."""
+    if type(source).__name__ == "LazyFrame":
+        raise DataError(f"{name_in_memory(source)}: a lazy frame has no rows yet. Collect it first: frame.collect()")
+
+
 def refuse_open_file(source: Any) -> None:
     """Raise DataError for an open file: its lines would be taken for texts, whatever it holds."""
     if hasattr(source, "readline"):
@@ -159,10 +166,9 @@ def memory_rows(source: Any) -> Iterator[tuple[int, Mapping[str, object]]]:
     is_single = getattr(source, "shape", None) == ()
     if isinstance(source, Iterable) and not isinstance(source, bytes) and not is_single:
         return _plain_rows(source)
-    fix = " Collect it first: frame.collect()." if type(source).__name__ == "LazyFrame" else ""
     raise DataError(
         f"Data must be a path, a hub name, a data frame, a datasets.Dataset, or a list of rows; received "
-        f"{type(source).__name__}.{fix}"
+        f"{type(source).__name__}."
     )
 
 

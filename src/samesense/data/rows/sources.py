@@ -188,6 +188,9 @@ def refuse_columns(source: str, **options: str | None) -> None:
 
 def rereadable(source: Source) -> Source:
     """Return a source that can be read twice: the rows of an iterator are collected into a list."""
+    # A reader of Arrow's, as of a DuckDB query, yields batches of rows.
+    if hasattr(source, "read_all"):
+        return source.read_all()
     if isinstance(source, Iterator):
         refuse_open_file(source)
         return Rows(source)
