@@ -119,7 +119,7 @@ def test_a_lazy_frame_is_refused_before_its_query_is_planned():
         def columns(self):
             raise AssertionError
 
-    with pytest.raises(DataError, match="a lazy frame has no rows yet. Collect it first"):
+    with pytest.raises(DataError, match=r"a lazy frame has no rows yet\. Collect it first"):
         samesense.read(LazyFrame())
 
 

@@ -15,7 +15,15 @@ import samesense
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.inference.duplicates import link_shards, vector_shards
 from samesense.inference.duplicates import work as work_module
-from samesense.inference.duplicates.link_shards import LinksWork, ListFiles, ListsWork, Matrix, Rows
+from samesense.inference.duplicates.link_shards import (
+    ClosestFiles,
+    LinksWork,
+    ListFiles,
+    ListsWork,
+    Matrix,
+    Rows,
+    RowsFiles,
+)
 from samesense.inference.duplicates.links import list_search
 from samesense.inference.duplicates.vector_shards import SHARDED
 from samesense.inference.models.load import load
@@ -218,6 +226,17 @@ def test_a_worker_that_does_not_see_the_folder_says_so(tmp_path):
         work(0)
 
 
+def rows_of(path, table):
+    """Write the rows of each list to files."""
+    rows_of_lists = lists.invert(table, 400)
+    matrices = []
+    for part, array in vars(rows_of_lists).items():
+        file = path.with_name(f"{path.name}-{part}")
+        array.tofile(file)
+        matrices.append(Matrix(file, str(array.dtype), len(array), 1))
+    return RowsFiles(*matrices)
+
+
 def test_memory_of_a_task_is_that_of_its_range(tmp_path):
     """A task holds a few numbers a row, the pairs of its range and no other's; vectors are mapped."""
     random = np.random.default_rng(0)
@@ -228,11 +247,13 @@ def test_memory_of_a_task_is_that_of_its_range(tmp_path):
     centres = unit[:: rows // 400].copy()
     probes = lists.closest_lists(unit, centres, 16)
     probes.tofile(tmp_path / "probes.bin")
-    matrices = Matrix(tmp_path / "vectors.bin", "float32", rows, 16), Matrix(tmp_path / "probes.bin", "int32", rows, 16)
+    vectors_file = Matrix(tmp_path / "vectors.bin", "float32", rows, 16)
+    closest = ClosestFiles(vectors_file, Matrix(tmp_path / "probes.bin", "int32", rows, 16), None)
+    rows_files = [rows_of(tmp_path / name, table) for name, table in (("probing", probes), ("members", probes[:, :1]))]
     peaks = []
     for ranges in ((range(400),), (range(20),)):
         tracemalloc.start()
-        shard = LinksWork(ListFiles(*matrices, None), list_search(), ranges, 0.9)(0)
+        shard = LinksWork(ListFiles(closest, *rows_files), list_search(), ranges, 0.9)(0)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
         assert len(shard.content) > 10_000

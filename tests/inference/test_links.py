@@ -101,7 +101,7 @@ def test_with_few_links_in_the_sample_most_lists_are_looked_in():
 def test_all_lists_together_hold_every_pair_once(range_pairs, monkeypatch):
     monkeypatch.setattr(lists, "WANTED", 1.1)
     monkeypatch.setattr(lists, "RANGE_PAIRS", range_pairs)
-    monkeypatch.setattr(lists, "SCAN_ROWS", 50)
+    monkeypatch.setattr(lists, "INVERTED_ROWS", 50)
     monkeypatch.setattr(lists, "BLOCK_ROWS", 7)
     vectors = unit_rows(made(120, 20))
     search_lists = lists.make_lists(vectors, vectors, 0.5, 200)

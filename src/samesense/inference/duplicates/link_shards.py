@@ -25,17 +25,19 @@ from samesense.errors import DataError
 from samesense.execution.sharded import Shard, ShardedJob, sharded_job
 from samesense.execution.tasks import Executor
 from samesense.files import map_array, replacing
-from samesense.inference.duplicates.links import Links, ListSearch
+from samesense.inference.duplicates.links import Links, ListSearch, RangeLinks
 from samesense.inference.duplicates.vector_shards import LINK_SHARDS, LIST_SHARDS, SHARDED
 from samesense.inference.duplicates.work import VECTORS, Work
 from samesense.inference.search.lists import (
     PROBES,
     RANGE_PAIRS,
     Lists,
+    RowsOfLists,
     choose_probes,
     closest_lists,
     cut_lists,
     list_centres,
+    row_type,
 )
 from samesense.types import Embeddings
 
@@ -45,6 +47,8 @@ ROWS_A_SHARD = 32_768
 CENTRES = "centres.npy"
 PROBE_LISTS = "probes.bin"
 HOMES = "homes.bin"
+PROBING = "probing"
+MEMBERS = "members"
 RECALL = "recall.json"
 
 
@@ -99,8 +103,8 @@ class ListsWork:
 
 
 @dataclass(frozen=True)
-class ListFiles:
-    """Vectors in lists, as files of a work folder that every worker reads.
+class ClosestFiles:
+    """Vectors and the lists that they are close to, as files of a work folder.
 
     Attributes:
         vectors: unit vectors ``(rows, dim)``.
@@ -112,13 +116,46 @@ class ListFiles:
     probes: Matrix
     homes: Matrix | None
 
+    def open_homes(self) -> npt.NDArray[np.int32]:
+        """Return the list of each target ``(targets,)``."""
+        homes: npt.NDArray[np.int32] = (self.homes or self.probes).open()[:, 0]
+        return homes
+
+
+@dataclass(frozen=True)
+class RowsFiles:
+    """The rows of each list, as files: see :class:`~samesense.inference.search.lists.RowsOfLists`."""
+
+    rows: Matrix
+    starts: Matrix
+
+    def open(self) -> RowsOfLists:
+        """Return the rows of each list; DataError if a worker does not see a file."""
+        return RowsOfLists(self.rows.open()[:, 0], self.starts.open()[:, 0])
+
+
+@dataclass(frozen=True)
+class ListFiles:
+    """Vectors in lists, as files of a work folder that every worker reads; nothing of them is copied into memory."""
+
+    closest: ClosestFiles
+    probing: RowsFiles
+    members: RowsFiles
+
     def open(self, search: ListSearch, recall: float = np.nan, sampled: int = 0) -> Lists:
         """Return the lists; DataError if a worker does not see a file."""
-        queries, targets = search.sides(self.vectors.open())
-        probes = self.probes.open()
-        # A copy, as it is read often and the table is large.
-        homes = probes[:, 0].copy() if self.homes is None else self.homes.open()[:, 0]
-        return Lists(queries, probes, targets, homes, self.homes is None, recall, sampled)
+        queries, targets = search.sides(self.closest.vectors.open())
+        return Lists(
+            queries=queries,
+            probes=self.closest.probes.open(),
+            targets=targets,
+            homes=self.closest.open_homes(),
+            probing=self.probing.open(),
+            members=self.members.open(),
+            same=self.closest.homes is None,
+            recall=recall,
+            sampled=sampled,
+        )
 
 
 @dataclass(frozen=True)
@@ -136,17 +173,8 @@ class LinksWork:
         lists = self.files.open(self.search)
         with threadpool_limits(1, user_api="blas"):
             links = self.search.find(lists, self.ranges[shard], self.floor, self.search.most)
-        # Most rows have no link that was left out.
-        crowded = np.flatnonzero(links.beyond > -np.inf)
         sink = io.BytesIO()
-        np.savez(
-            sink,
-            first=links.first,
-            second=links.second,
-            scores=links.scores,
-            crowded=crowded,
-            beyond=links.beyond[crowded],
-        )
+        np.savez(sink, **vars(links))
         return Shard(sink.getvalue(), len(self.ranges[shard]), time.perf_counter() - started)
 
 
@@ -172,18 +200,18 @@ def links_by_shards(executor: Executor, work: Work, search: ListSearch, floor: f
     about = asdict(work.about)
     with sharded_job(folder / SHARDED / LIST_SHARDS, "lists", ".npy") as job:
         job.begin(search=about, settings={"rows_a_shard": ROWS_A_SHARD})
-        files = _make_lists(job, executor, vectors, search)
+        closest = _make_lists(job, executor, vectors, search)
     settings = {"floor": floor, "links_per_row": search.most, "range_pairs": RANGE_PAIRS}
     with sharded_job(folder / SHARDED / LINK_SHARDS, "links", ".npz") as job:
         job.begin(search=about, settings=settings)
-        files, lists = _choose_probes(job, files, search, floor)
+        files, lists = _choose_probes(job, closest, search, floor)
         ranges = tuple(cut_lists(lists))
         job.make(LinksWork(files, search, ranges, floor), executor, [len(numbers) for numbers in ranges], unit="list")
-        return search.merge(_read_links(job, len(ranges), len(work.vectors)), lists, floor, search.most)
+        return search.merge(_read_links(job, len(ranges)), lists, floor, search.most)
 
 
-def _make_lists(job: ShardedJob, executor: Executor, vectors: Matrix, search: ListSearch) -> ListFiles:
-    """Return the lists, with more probes than are needed, in files of the job."""
+def _make_lists(job: ShardedJob, executor: Executor, vectors: Matrix, search: ListSearch) -> ClosestFiles:
+    """Return the closest lists of each row, more than are needed, in files of the job."""
     targets = search.sides(vectors.open())[1]
     if not job.folder.exists(CENTRES):
         sink = io.BytesIO()
@@ -198,7 +226,7 @@ def _make_lists(job: ShardedJob, executor: Executor, vectors: Matrix, search: Li
     homes = None
     if search.split is not None:
         homes = _joined(job, HOMES, range(shards_of_queries, len(shards)), vectors.rows - queries, 1)
-    return ListFiles(vectors, _joined(job, PROBE_LISTS, range(shards_of_queries), queries, probes), homes)
+    return ClosestFiles(vectors, _joined(job, PROBE_LISTS, range(shards_of_queries), queries, probes), homes)
 
 
 def _cut_rows(start: int, stop: int, lists: int) -> list[Rows]:
@@ -215,26 +243,50 @@ def _joined(job: ShardedJob, name: str, shards: range, rows: int, columns: int) 
     return matrix
 
 
-def _choose_probes(job: ShardedJob, files: ListFiles, search: ListSearch, floor: float) -> tuple[ListFiles, Lists]:
+def _choose_probes(job: ShardedJob, closest: ClosestFiles, search: ListSearch, floor: float) -> tuple[ListFiles, Lists]:
     """Return the lists with as many probes as the recall needs, as files and open."""
     path = Path(job.folder.path(PROBE_LISTS))
     if not job.folder.exists(RECALL):
-        lists = files.open(search)
-        lists = choose_probes(lists.queries, lists.probes, lists.targets, lists.homes, floor, search.most)
+        queries, targets = search.sides(closest.vectors.open())
+        lists = choose_probes(queries, closest.probes.open(), targets, closest.open_homes(), floor, search.most)
         with replacing(path) as beside:
             lists.probes.tofile(beside)
-        measured = {"probes": lists.probes.shape[1], "recall": lists.recall, "sampled": lists.sampled}
+        for name, rows_of_lists in ((PROBING, lists.probing), (MEMBERS, lists.members)):
+            for part, array in vars(rows_of_lists).items():
+                with replacing(_rows_file(job, name, part)) as beside:
+                    array.tofile(beside)
+        measured = {
+            "probes": lists.probes.shape[1],
+            "recall": lists.recall,
+            "sampled": lists.sampled,
+            "lists": len(lists.members.sizes),
+        }
         # Last, because the number counts as chosen once this file is there; NaN is read back as such.
         job.folder.write(RECALL, json.dumps(measured).encode())
     measured = json.loads(job.folder.read(RECALL))
-    files = replace(files, probes=Matrix(path, "int32", files.probes.rows, measured["probes"]))
+    queries, targets = search.sides(closest.vectors.open())
+    files = ListFiles(
+        replace(closest, probes=Matrix(path, "int32", closest.probes.rows, measured["probes"])),
+        _rows_files(job, PROBING, len(queries), measured["probes"], measured["lists"]),
+        _rows_files(job, MEMBERS, len(targets), 1, measured["lists"]),
+    )
     return files, files.open(search, measured["recall"], measured["sampled"])
 
 
-def _read_links(job: ShardedJob, ranges: int, rows: int) -> Iterator[Links]:
+def _rows_file(job: ShardedJob, name: str, part: str) -> Path:
+    return Path(job.folder.path(f"{name}-{part}.bin"))
+
+
+def _rows_files(job: ShardedJob, name: str, rows: int, lists_of_row: int, lists: int) -> RowsFiles:
+    """Return the files of the rows of each list, where each of ``rows`` rows is in ``lists_of_row`` lists."""
+    return RowsFiles(
+        Matrix(_rows_file(job, name, "rows"), row_type(rows), rows * lists_of_row, 1),
+        Matrix(_rows_file(job, name, "starts"), "int64", lists + 1, 1),
+    )
+
+
+def _read_links(job: ShardedJob, ranges: int) -> Iterator[RangeLinks]:
     """Yield the links of each range, in order."""
     for shard in range(ranges):
         with np.load(job.path(shard)) as arrays:
-            beyond = np.full(rows, -np.inf)
-            beyond[arrays["crowded"]] = arrays["beyond"]
-            yield Links(arrays["first"], arrays["second"], arrays["scores"], beyond, -1.0)
+            yield RangeLinks(**arrays)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -50,6 +51,27 @@ class Links:
     floor: float
     recall: float | None = None
     sampled: int = 0
+
+
+@dataclass(frozen=True)
+class RangeLinks:
+    """The links of a range of lists.
+
+    Arrays have no entry for rows without a link, as there are many ranges, and each has few of the rows.
+
+    Attributes:
+        first: rows ``(links,)``, as in :class:`Links`.
+        second: rows ``(links,)``.
+        scores: cosines ``(links,)``.
+        crowded: rows with a link that may have been left out, ascending ``(crowded,)``.
+        beyond: the highest cosine of such a link of each ``(crowded,)``.
+    """
+
+    first: Indices
+    second: Indices
+    scores: Scores
+    crowded: Indices
+    beyond: Scores
 
 
 def share_found(recall: float | None, sampled: int, pairs: str) -> str:
@@ -131,7 +153,8 @@ def _among_closest(links: Near, most: int) -> tuple[npt.NDArray[np.bool_], Indic
 
 def exact_links(vectors: Embeddings, floor: float, *, most: int = LINKS_PER_ROW) -> Links:
     """Return the links of rows ``(rows, dim)``, comparing every pair; ModelError for a row not finite or all zeros."""
-    return _links(near_pairs(vectors, lambda: floor), vectors, floor, most)
+    pairs = near_pairs(vectors, lambda: floor)
+    return _links(pairs, len(vectors), partial(pair_cosines, vectors), margin(vectors.shape[-1]), floor, most)
 
 
 @dataclass(frozen=True)
@@ -145,8 +168,8 @@ class ListSearch:
         split: rows before this one are queries and the others are targets; ``None`` if all rows are both.
     """
 
-    find: Callable[[Lists, range, float, int], Links]
-    merge: Callable[[Iterable[Links], Lists, float, int], Links]
+    find: Callable[[Lists, range, float, int], RangeLinks]
+    merge: Callable[[Iterable[RangeLinks], Lists, float, int], Links]
     most: int
     split: int | None = None
 
@@ -173,27 +196,43 @@ def list_search(most: int = LINKS_PER_ROW) -> ListSearch:
     return ListSearch(links_in_lists, merge_links, most)
 
 
-def links_in_lists(lists: Lists, numbers: range, floor: float, most: int) -> Links:
+def links_in_lists(lists: Lists, numbers: range, floor: float, most: int) -> RangeLinks:
     """Return the links of a range of lists; a row has ``most`` links in each range."""
-    return _links(near_in_lists(lists, floor, numbers), lists.targets, floor, most)
+    # Numbered anew, as arrays of all rows for each range would take time with more than the square of the rows.
+    rows = np.union1d(lists.probing.of_lists(numbers), lists.members.of_lists(numbers))
+
+    def renumbered(near: Near) -> Near:
+        return Near(np.searchsorted(rows, near.first), np.searchsorted(rows, near.second), near.scores)
+
+    def cosines(near: Near) -> Scores:
+        return pair_cosines(lists.targets, Near(rows[near.first], rows[near.second], near.scores))
+
+    pairs = map(renumbered, near_in_lists(lists, floor, numbers))
+    links = _links(pairs, len(rows), cosines, margin(lists.targets.shape[1]), floor, most)
+    crowded = np.flatnonzero(links.beyond > -np.inf)
+    return RangeLinks(rows[links.first], rows[links.second], links.scores, rows[crowded], links.beyond[crowded])
 
 
-def merge_links(ranges: Iterable[Links], lists: Lists, floor: float, most: int) -> Links:
+def merge_links(ranges: Iterable[RangeLinks], lists: Lists, floor: float, most: int) -> Links:
     """Return the links of all ranges of the lists, in the order of the lists, with their recall."""
     closest = _Closest(len(lists.targets), most)
     for links in ranges:
-        np.maximum(closest.beyond, links.beyond, out=closest.beyond)
+        closest.beyond[links.crowded] = np.maximum(closest.beyond[links.crowded], links.beyond)
         closest.add(Near(links.first, links.second, links.scores), links.scores)
     return replace(_sorted_links(closest, floor), recall=lists.recall, sampled=lists.sampled)
 
 
-def _links(pairs: Iterable[Near], vectors: Embeddings, floor: float, most: int) -> Links:
-    """Return the pairs that reach the floor, limited to the closest of each row."""
-    closest = _Closest(len(vectors), most)
-    slack = margin(vectors.shape[1]) if vectors.ndim == 2 else 0.0
+def _links(
+    pairs: Iterable[Near], rows: int, cosines: Callable[[Near], Scores], slack: float, floor: float, most: int
+) -> Links:
+    """Return the pairs of ``rows`` rows whose exact cosine reaches the floor, limited to the closest of each row.
+
+    The scores of ``pairs`` are accurate to ``slack``.
+    """
+    closest = _Closest(rows, most)
     for near in pairs:
         for block in pair_blocks(closest.hopeful(near, slack)):
-            scores = pair_cosines(vectors, block)
+            scores = cosines(block)
             above = scores >= floor
             closest.add(block.take(above), scores[above])
     return _sorted_links(closest, floor)

@@ -17,7 +17,7 @@ from samesense.encoder.cosine import row_cosines
 from samesense.errors import ConfigError
 from samesense.inference.duplicates.dedup import ROOM, Distinct, approximately, distinct, refuse_threshold
 from samesense.inference.duplicates.link_shards import links_by_shards
-from samesense.inference.duplicates.links import LINKS_PER_ROW, Links, ListSearch, share_found
+from samesense.inference.duplicates.links import LINKS_PER_ROW, Links, ListSearch, RangeLinks, share_found
 from samesense.inference.duplicates.unlike import Unlike
 from samesense.inference.duplicates.vector_shards import Sharing, check_shared_folder, check_shared_search
 from samesense.inference.duplicates.work import open_work
@@ -254,34 +254,39 @@ def _exact(vectors: Embeddings, split: int, floor: float, count: int) -> Links:
     return Links(first[above], second[above], scores[above], np.full(len(vectors), -np.inf), floor)
 
 
-def matches_in_lists(lists: Lists, numbers: range, floor: float, count: int) -> Links:
+Matches = tuple[Indices, Indices, Scores]
+"""Queries, targets and cosines of matches, each ``(matches,)``."""
+
+_NO_MATCHES: Matches = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)
+"""Matches of nothing: arrays cannot be joined where there is none."""
+
+
+def matches_in_lists(lists: Lists, numbers: range, floor: float, count: int) -> RangeLinks:
     """Return the links of a range of lists; a query has its ``count`` closest in each range."""
-    matches = [(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))]
+    matches = [_NO_MATCHES]
     for block in (block for near in near_in_lists(lists, floor, numbers) for block in pair_blocks(near)):
         scores = row_cosines(lists.queries[block.first], lists.targets[block.second])
         close = scores >= floor
         matches.append((block.first[close], block.second[close], scores[close]))
-    return _closest_of_each(matches, lists, floor, count)
+    no_rows, _, no_scores = _NO_MATCHES
+    return RangeLinks(*_closest_of_each(matches, count), crowded=no_rows, beyond=no_scores)
 
 
-def merge_matches(ranges: Iterable[Links], lists: Lists, floor: float, count: int) -> Links:
+def merge_matches(ranges: Iterable[RangeLinks], lists: Lists, floor: float, count: int) -> Links:
     """Return the links of all ranges of the lists, the ``count`` closest of each query, with their recall."""
-    matches = [(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))]
-    matches += [(links.first, links.second, links.scores) for links in ranges]
-    return replace(_closest_of_each(matches, lists, floor, count), recall=lists.recall, sampled=lists.sampled)
+    matches = [_NO_MATCHES, *((links.first, links.second, links.scores) for links in ranges)]
+    beyond = np.full(len(lists.queries) + len(lists.targets), -np.inf)
+    return Links(*_closest_of_each(matches, count), beyond, floor, lists.recall, lists.sampled)
 
 
-def _closest_of_each(
-    matches: Sequence[tuple[Indices, Indices, Scores]], lists: Lists, floor: float, count: int
-) -> Links:
-    """Return the ``count`` closest of each query among links, ties to the first target."""
+def _closest_of_each(matches: Sequence[Matches], count: int) -> Matches:
+    """Return the ``count`` closest of each query among matches, ties to the first target."""
     first, second, scores = (np.concatenate(block) for block in zip(*matches, strict=True))
     order = np.lexsort((second, -scores, first))
     # The second term is where the row of each link begins.
     rank = np.arange(len(order)) - np.searchsorted(first[order], first[order])
     best = order[rank < count]
-    beyond = np.full(len(lists.queries) + len(lists.targets), -np.inf)
-    return Links(first[best], second[best], scores[best], beyond, floor)
+    return first[best], second[best], scores[best]
 
 
 def _closest(links: Links, first: Distinct, second: Distinct, top: int) -> list[Match]:

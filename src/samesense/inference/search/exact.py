@@ -43,6 +43,13 @@ def unit_rows(vectors: npt.NDArray[Any], first: int = 0) -> Embeddings:
     return unit
 
 
+def positions_from(scores: npt.NDArray[np.floating], floor: float) -> tuple[Indices, Indices]:
+    """Return rows and columns of the scores that reach a floor, in order; few of ``(rows, columns)`` do."""
+    # Flat positions are found several times faster than rows and columns.
+    rows, columns = np.divmod(np.flatnonzero(scores >= floor), scores.shape[1])
+    return rows, columns
+
+
 def margin(dim: int) -> float:
     """Return the largest difference at which two float32 products of unit rows may be in the wrong order.
 

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from samesense.execution.progress import progress_bar
-from samesense.inference.search.exact import BLOCK_ROWS, Best, Block, margin, nearest, unit_rows
+from samesense.inference.search.exact import BLOCK_ROWS, Best, Block, margin, nearest, positions_from, unit_rows
 from samesense.inference.search.mining import Near
 from samesense.types import Embeddings, Indices
 
@@ -43,8 +43,34 @@ ROWS_A_LIST = 32
 RANGE_PAIRS = 2**28
 """Pairs of rows compared in a range of lists, a few seconds of work; a longer list is a range of its own."""
 
-SCAN_ROWS = 2**18
-"""Rows whose lists are looked through at once."""
+INVERTED_ROWS = 2**18
+"""Rows whose lists are inverted at once."""
+
+
+@dataclass(frozen=True)
+class RowsOfLists:
+    """The rows of each list.
+
+    Attributes:
+        rows: row numbers, list after list, ascending within a list ``(entries,)``.
+        starts: for each list the position of its first entry in ``rows``, and at the end their number ``(lists + 1,)``.
+    """
+
+    rows: npt.NDArray[np.integer]
+    starts: Indices
+
+    def of_list(self, number: int) -> Indices:
+        """Return the rows of a list, ascending."""
+        return self.of_lists(range(number, number + 1))
+
+    def of_lists(self, numbers: range) -> Indices:
+        """Return the rows of a range of lists, list after list."""
+        return self.rows[self.starts[numbers.start] : self.starts[numbers.stop]].astype(np.int64)
+
+    @property
+    def sizes(self) -> Indices:
+        """Number of rows of each list ``(lists,)``."""
+        return np.diff(self.starts)
 
 
 @dataclass(frozen=True)
@@ -56,6 +82,8 @@ class Lists:
         probes: the lists that each query searches, the closest first ``(queries, probes)``.
         targets: target rows ``(targets, dim)``.
         homes: the list of each target ``(targets,)``.
+        probing: the queries that search each list.
+        members: the targets of each list.
         same: queries and targets are the same rows.
         recall: share of the links of sampled queries that are found, NaN if these have none.
         sampled: number of links of the sampled queries.
@@ -65,6 +93,8 @@ class Lists:
     probes: npt.NDArray[np.int32]
     targets: Embeddings
     homes: npt.NDArray[np.int32]
+    probing: RowsOfLists
+    members: RowsOfLists
     same: bool
     recall: float
     sampled: int
@@ -121,20 +151,54 @@ def choose_probes(
         # Fewer sampled links than ENOUGH say little about the recall: the next step is taken.
         if used >= probes.shape[1] or (len(hits) >= ENOUGH and recall >= WANTED):
             break
-    return Lists(queries, probes[:, :used].copy(), targets, homes, same, recall, len(first))
+    count = int(max(probes.max(initial=-1), homes.max(initial=-1))) + 1
+    return Lists(
+        queries=queries,
+        probes=probes[:, :used].copy(),
+        targets=targets,
+        homes=homes,
+        probing=invert(probes[:, :used], count),
+        members=invert(homes[:, None], count),
+        same=same,
+        recall=recall,
+        sampled=len(first),
+    )
+
+
+def invert(table: npt.NDArray[np.int32], count: int) -> RowsOfLists:
+    """Return the rows of each of ``count`` lists from the lists of each row, ``(rows, lists of a row)``.
+
+    Once for all lists, as looking for the rows of each range of lists would take time with the square of the rows.
+    """
+    sizes = np.zeros(count, dtype=np.int64)
+    for start in range(0, len(table), INVERTED_ROWS):
+        sizes += np.bincount(table[start : start + INVERTED_ROWS].ravel(), minlength=count)
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    rows = np.empty(starts[-1], dtype=row_type(len(table)))
+    free = starts[:-1].copy()  # position of the next row of each list
+    for start in range(0, len(table), INVERTED_ROWS):
+        names = table[start : start + INVERTED_ROWS].ravel()
+        order = np.argsort(names, kind="stable")
+        counts = np.bincount(names, minlength=count)
+        # The entries of a list follow each other in this order, and get its next positions.
+        within_list = np.arange(len(names)) - np.repeat(np.cumsum(counts) - counts, counts)
+        rows[np.repeat(free, counts) + within_list] = start + order // table.shape[1]
+        free += counts
+    return RowsOfLists(rows, starts)
+
+
+def row_type(rows: int) -> str:
+    """Return the smallest type of the numbers of so many rows."""
+    return "int32" if rows < 2**31 else "int64"
 
 
 def cut_lists(lists: Lists) -> list[range]:
     """Return all lists in ranges of about :data:`RANGE_PAIRS` compared pairs each, in order."""
-    count = int(lists.homes.max(initial=-1)) + 1
-    probing = np.zeros(count, dtype=np.int64)
-    for column in lists.probes.T:
-        probing += np.bincount(column, minlength=count)[:count]
-    pairs = probing * np.bincount(lists.homes, minlength=count)
+    pairs = lists.probing.sizes * lists.members.sizes
     # Lists belong to the range in which their first pair falls.
     numbers = (np.cumsum(pairs) - pairs) // RANGE_PAIRS
     starts = np.flatnonzero(np.diff(numbers, prepend=-1)).tolist()
-    return [range(start, stop) for start, stop in zip(starts, [*starts[1:], count], strict=True)]
+    return [range(start, stop) for start, stop in zip(starts, [*starts[1:], len(pairs)], strict=True)]
 
 
 def _meets(probes: npt.NDArray[np.int32], homes: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
@@ -158,34 +222,15 @@ def near_in_lists(lists: Lists, floor: float, numbers: range) -> Iterator[Near]:
     Over all ranges each pair is yielded once.
     """
     slack = margin(lists.targets.shape[1])
-    members = _rows_of_lists(lists.homes[:, None], numbers)
-    probing = _rows_of_lists(lists.probes, numbers)
-    for list_members, list_queries in zip(members, probing, strict=True):
-        for rows in _row_blocks(list_members):
+    for number in numbers:
+        list_queries = lists.probing.of_list(number)
+        for rows in _row_blocks(lists.members.of_list(number)):
             right = lists.targets[rows]
             for queries in _row_blocks(list_queries):
                 scores = lists.queries[queries] @ right.T
-                # Few scores reach the floor: flat positions are found several times faster than rows and columns.
-                hits = np.flatnonzero(scores >= floor - slack)
-                query_rows, target_rows = np.divmod(hits, len(rows))
+                query_rows, target_rows = positions_from(scores, floor - slack)
                 near = Near(queries[query_rows], rows[target_rows], scores[query_rows, target_rows])
                 yield _once(lists, near) if lists.same else near
-
-
-def _rows_of_lists(table: npt.NDArray[np.int32], numbers: range) -> list[Indices]:
-    """Return for each list of a range the rows of a table ``(rows, lists of a row)`` that name it, ascending."""
-    rows = [np.zeros(0, dtype=np.int64)]
-    names = [np.zeros(0, dtype=np.int32)]
-    # Block by block, as the table may be memory-mapped.
-    for start in range(0, len(table), SCAN_ROWS):
-        block = table[start : start + SCAN_ROWS]
-        within = (block >= numbers.start) & (block < numbers.stop)
-        rows.append(start + np.nonzero(within)[0])
-        names.append(block[within])
-    all_names = np.concatenate(names)
-    order = np.argsort(all_names, kind="stable")
-    cuts = np.searchsorted(all_names[order], np.arange(numbers.start + 1, numbers.stop))
-    return np.split(np.concatenate(rows)[order], cuts)
 
 
 def _once(lists: Lists, near: Near) -> Near:

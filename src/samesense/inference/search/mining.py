@@ -14,7 +14,7 @@ import numpy.typing as npt
 from samesense.choices import check_count
 from samesense.encoder.cosine import row_cosines
 from samesense.errors import ConfigError, ModelError
-from samesense.inference.search.exact import margin, unit_rows
+from samesense.inference.search.exact import margin, positions_from, unit_rows
 from samesense.results import RowList
 from samesense.types import Indices, Scores
 
@@ -122,7 +122,7 @@ def near_pairs(vectors: npt.NDArray[np.floating], floor: Callable[[], float]) ->
             if high == low:
                 # Below every cosine: a pair is seen once, and a row not with itself.
                 scores[np.tril_indices(len(left))] = -2.0
-            first, second = np.nonzero(scores >= floor() - slack)
+            first, second = positions_from(scores, floor() - slack)
             if len(first):
                 yield Near(low + first, high + second, scores[first, second])
 
