@@ -52,6 +52,7 @@ def test_every_pair_at_the_floor_is_found(block, monkeypatch):
 def test_what_is_left_out_is_known(most, monkeypatch):
     monkeypatch.setattr("samesense.inference.search.mining.BLOCK_ROWS", 16)
     monkeypatch.setattr(module, "POOL", 50)
+    monkeypatch.setattr(module, "SORTED_LINKS", 20)
     vectors = made(90, 5)
     links, true = exact_links(vectors, 0.5, most=most), all_pairs(vectors, 0.5)
     linked_pairs = as_dict(links)

@@ -20,6 +20,9 @@ from samesense.types import Embeddings, Indices, Scores
 LINKS_PER_ROW = 32
 """Number of links kept of a row: its closest. A link is kept if it is among these of either end."""
 
+SORTED_LINKS = 2_000_000
+"""Links whose closest are chosen at once, about; each is sorted at both of its ends."""
+
 POOL = 2_000_000
 """Least number of new links collected before the closest are chosen again, and no fewer than there are already.
 
@@ -139,16 +142,26 @@ def _among_closest(links: Near, most: int) -> tuple[npt.NDArray[np.bool_], Indic
 
     Also return the rows that have ``most`` links, and the score of the last one of each.
     """
-    ends = np.concatenate([links.first, links.second])
-    neighbours = np.concatenate([links.second, links.first])
-    scores = np.concatenate([links.scores, links.scores])
-    order = np.lexsort((neighbours, -scores, ends))
-    starts = np.flatnonzero(np.diff(ends[order], prepend=-1))
-    rank = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order)))
     chosen = np.zeros(len(links.scores), dtype=bool)
-    chosen[order[rank < most] % max(1, len(chosen))] = True  # each link occurs twice in ``ends``, once from each end
-    last = order[rank == most - 1]
-    return chosen, ends[last], scores[last]
+    full = [np.zeros(0, dtype=np.int64)]
+    least = [np.zeros(0)]
+    # Part by part, as sorting takes several times the memory of what is sorted.
+    rows = 1 + int(max(links.first.max(initial=-1), links.second.max(initial=-1)))
+    rows_of_part = max(1, rows * SORTED_LINKS // max(1, len(chosen)))
+    for start in range(0, rows, rows_of_part):
+        at_first = np.flatnonzero((links.first >= start) & (links.first < start + rows_of_part))
+        at_second = np.flatnonzero((links.second >= start) & (links.second < start + rows_of_part))
+        ends = np.concatenate([links.first[at_first], links.second[at_second]])
+        neighbours = np.concatenate([links.second[at_first], links.first[at_second]])
+        number = np.concatenate([at_first, at_second])
+        order = np.lexsort((neighbours, -links.scores[number], ends))
+        starts = np.flatnonzero(np.diff(ends[order], prepend=-1))
+        rank = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order)))
+        chosen[number[order[rank < most]]] = True
+        last = order[rank == most - 1]
+        full.append(ends[last])
+        least.append(links.scores[number[last]])
+    return chosen, np.concatenate(full), np.concatenate(least)
 
 
 def exact_links(vectors: Embeddings, floor: float, *, most: int = LINKS_PER_ROW) -> Links:
