@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from samesense.inference.search.exact import margin
-from samesense.inference.search.lists import Lists, make_lists, near_in_lists, range_by_range
+from samesense.inference.search.lists import Lists, make_lists, near_in_lists, range_by_range, row_type
 from samesense.inference.search.mining import Near, near_pairs, pair_blocks, pair_cosines
 from samesense.types import Embeddings, Indices, Scores
 
@@ -91,8 +91,8 @@ class _Closest:
 
     def __init__(self, rows: int, most: int) -> None:
         self._most = most
-        empty = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)
-        self._pool: list[tuple[Indices, Indices, npt.NDArray[np.floating]]] = [empty]
+        self._row_type = row_type(rows)
+        self._pool = [Near(np.zeros(0, self._row_type), np.zeros(0, self._row_type), np.zeros(0))]
         self._waiting = 0
         self._chosen = 0
         self._least = np.full(rows, -np.inf)  # score of each row's last kept link; links up to it cannot enter
@@ -113,23 +113,29 @@ class _Closest:
 
     def add(self, near: Near, scores: Scores) -> None:
         """Add links with their exact scores."""
-        self._pool.append((near.first, near.second, scores))
+        # Rows in half the bytes, as most of the memory is that of the pool.
+        self._pool.append(Near(near.first.astype(self._row_type), near.second.astype(self._row_type), scores))
         self._waiting += len(scores)
         if self._waiting >= max(POOL, self._chosen):
             self.choose()
 
     def choose(self) -> Near:
         """Keep the closest links of each row; return them, with exact scores."""
-        first, second, scores = (np.concatenate(column) for column in zip(*self._pool, strict=True))
-        links = Near(first, second, scores)
+        links = self._empty_pool()
         chosen, full, least = _among_closest(links, self._most)
         self._least[full] = least
         self._leave_out(links.take(~chosen), 0.0)
         links = links.take(chosen)
-        self._pool = [(links.first, links.second, links.scores)]
+        self._pool = [links]
         self._waiting = 0
         self._chosen = len(links.scores)
         return links
+
+    def _empty_pool(self) -> Near:
+        """Return the links of the pool; column by column, so that at most one column is in memory twice."""
+        columns = [list(column) for column in zip(*self._pool, strict=True)]
+        self._pool = []
+        return Near(*(np.concatenate(columns.pop(0)) for _ in Near._fields))
 
     def _leave_out(self, near: Near, slack: float) -> None:
         for ends in (near.first, near.second):
@@ -255,4 +261,5 @@ def _sorted_links(closest: _Closest, floor: float) -> Links:
     links = closest.choose()
     # One order for the links, in whichever order they were found.
     links = links.take(np.lexsort((links.second, links.first)))
-    return Links(links.first, links.second, np.asarray(links.scores, dtype=np.float64), closest.beyond, floor)
+    first, second = (rows.astype(np.int64) for rows in (links.first, links.second))
+    return Links(first, second, np.asarray(links.scores, dtype=np.float64), closest.beyond, floor)
