@@ -128,6 +128,6 @@ def test_label_options_do_not_fit_triples(tmp_path):
     with pytest.raises(ConfigError) as caught:
         read_pairs(path, label_range=(0, 1))
     assert str(caught.value) == (
-        f"{path}: `label_order` and `label_range` are for a label column, and this source has triples with negatives "
+        f"{path}: `label_order` and `label_range` are for a label column, and this source has triplets with negatives "
         "in column 'negative'. Leave them out."
     )

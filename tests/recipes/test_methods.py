@@ -108,7 +108,7 @@ def test_a_setting_of_another_method_is_refused_with_its_owner():
         METHODS["simcse"].choose("auto", {"gamma": 0.5}, lambda: None)
     assert str(error.value) == (
         "gamma is a setting of method rankcse; this is method simcse, for unlabelled sentences; supervised: NLI pairs "
-        "or triples. Leave it out, or take method rankcse."
+        "or triplets. Leave it out, or take method rankcse."
     )
     with pytest.raises(ConfigError, match=r"^There is no setting 'gama'\. Did you mean 'gamma'\?$"):
         METHODS["rankcse"].choose("auto", {"gama": 0.5}, lambda: None)

@@ -244,7 +244,7 @@ def mine_negatives(  # noqa: PLR0913 - the flags of the command
     drop_bad_rows: bool = False,
     precision: Precision = "auto",
 ) -> TupleData:
-    """Find hard negatives for anchors with positives: texts near an anchor that are none of its positives.
+    """Find hard negatives for anchors with positives: texts near an anchor that are not its positives.
 
     Args:
         data: files or hub names of anchors with positives, of pairs labelled 0 and 1, or of NLI pairs; negatives that
@@ -258,7 +258,7 @@ def mine_negatives(  # noqa: PLR0913 - the flags of the command
         num_negatives: most negatives of an anchor.
         range_min: how many of the nearest texts are skipped.
         range_max: how many of the nearest texts are considered, including the skipped ones.
-        absolute_margin: how much lower than the positive's a negative's score must be.
+        absolute_margin: how far below the positive's score a negative's score must be.
         relative_margin: the same as a share of the positive's score: 0.05 admits scores of at most 95 % of it;
             ``None`` for no such margin.
         max_score: highest score of a negative.

@@ -185,7 +185,7 @@ def match(  # noqa: PLR0913 - the flags of the command
     Args:
         source: text file with one text a line (plain or compressed), a table (TSV, CSV, JSON lines, Parquet), or
             ``"-"`` for lines of standard input; see :func:`samesense.read` for texts in memory.
-        target: likewise, the texts to search for matches.
+        target: the texts to search for matches, in the same forms.
         model, min_precision, pairs, work, chunk, precision, executor, workers, address: see :func:`dedup`.
         threshold: lowest cosine of a match, from -1 to 1, by default 0.9; ``"calibrated"`` is that of the model's
             calibration.

@@ -48,8 +48,8 @@ def race(  # noqa: PLR0913 - the flags of the command
         data: files, folders or hub names: labelled pairs, anchors with positives, sentences with classes, or unlabelled
             sentences with ``dev``; see :func:`samesense.train`.
         output: folder of the race; the best model is in its folder ``"model"``, the one for a CPU in ``"cpu"``.
-        budget: time of all calls together, as in ``"90s"``, ``"30m"`` or ``"2h"``; a number counts seconds. 30 seconds
-            are the least.
+        budget: time of all calls together, as in ``"90s"``, ``"30m"`` or ``"2h"``; a number counts seconds. At least
+            30 seconds.
         models: start models, by folder or hub name.
         at_hand: add start models that need no download: the default, a static model made of it, and
             sentence-transformers models in the hub's cache.

@@ -45,7 +45,7 @@ def score(  # noqa: PLR0913 - the flags of the command
     encoding: str | None = None,
     precision: Precision = "auto",
 ) -> Any:
-    """Score the two texts of each row of a table, and give the same table with the score beside them.
+    """Score the two texts of each row of a table, and return the table with the scores in new columns.
 
     The new columns are ``score``, and for a calibrated model ``probability`` (``value`` where its labels were graded)
     and ``same``. Rows without two texts stay, without a score.

@@ -29,8 +29,8 @@ OPEN_MODELS = 2
 class SentenceEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Turns texts into embeddings, as a step of a scikit-learn pipeline.
 
-    ``X`` is one text a row: a list, a Series, an array ``(rows,)`` or ``(rows, 1)``, or a frame of one column. The
-    model is not trained by ``fit``, which loads it and counts its dimensions; ``transform`` works without.
+    ``X`` is one text a row: a list, a Series, an array ``(rows,)`` or ``(rows, 1)``, or a frame of one column. ``fit``
+    does not train the model: it loads it and counts its dimensions. ``transform`` also works without ``fit``.
 
     A pickle holds the model as :class:`samesense.Model` does: the weights of a torch model, the folder of an exported
     one.

@@ -57,7 +57,7 @@ def serve(  # noqa: PLR0913 - the flags of the command
             the last part of its path, or by NAME of ``NAME=PATH``; see :func:`samesense.load` for models in memory,
             which a mapping names.
         host: address to listen on; ``"0.0.0.0"`` for all, best with a key.
-        port: to listen on; 0 takes a free one.
+        port: port to listen on; 0 takes a free one.
         any_model_name: accept any model name in requests, such as text-embedding-3-small, for the only model; also with
             one model of embeddings and one cross-encoder.
         api_key_file: file of keys, one a line; requests must carry one of them; else ``SAMESENSE_API_KEY``, if it is

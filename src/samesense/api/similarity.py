@@ -36,7 +36,7 @@ def similarity(
 
     Args:
         model: model folder, output of ``train``, hub name or ``"default"``, or any other model as ``evaluate`` takes
-            it; see :func:`samesense.load`, whose models score more than once.
+            it; to score more than once, open it by :func:`samesense.load`.
         text1: first text, or pairs, or the first texts of pairs.
         text2: second text, or the second texts of pairs, as many.
         calibrated: give values on the scale of the labels that the model was calibrated on.

@@ -121,7 +121,7 @@ def cross_validate(  # noqa: PLR0913 - the flags of the command
     """Train a model for each fold, and score every pair with the model that was not trained on it.
 
     No model is kept: the last state of each fold is evaluated, as in published results by folds. :func:`train` with
-    ``folds`` also trains a final model, as far from the start as the folds choose.
+    ``folds`` also trains a final model, whose weights lie between start and end where the folds choose.
 
     Args:
         data: labelled pairs; see :func:`train`.
@@ -161,7 +161,7 @@ def distil(  # noqa: PLR0913 - the flags of the command
     encoding: str | None = None,
     **settings: Any,
 ) -> Distillate:
-    """Make a small, fast student of one or several teachers, from sentences alone; report what it keeps and gains.
+    """Make a small, fast student of one or several teachers, from sentences alone; report its quality and speed.
 
     Args:
         sentences: text files, tables with text columns, documents, saved ``datasets`` folders, or hub names; see
@@ -217,8 +217,8 @@ def pretrain(
     """Continue pretraining a language model on your documents, before it is trained for similarity.
 
     Args:
-        documents: .txt, .md, .html, .pdf and .docx files,
-            folders of them, JSON lines, Parquet, saved ``datasets`` or hub names.
+        documents: .txt, .md, .html, .pdf and .docx files, folders of them, JSON lines, Parquet, saved ``datasets``
+            folders, or hub names.
         model: folder or hub name of a masked language model, or of a causal one, which becomes bidirectional.
         output: folder of the run; the model is in its folder ``"model"``.
         resume: continue an interrupted run.
@@ -252,13 +252,13 @@ def origin(
     encoding: str | None = None,
     **settings: Any,
 ) -> Path:
-    """Make a similarity from running documents, without labels.
+    """Make an Origin from running documents, without labels: a model that compares sentences by their contexts.
 
     Its name as a model is ``origin:FOLDER``.
 
     Args:
-        documents: .txt, .md, .html, .pdf and .docx files,
-            folders of them, JSON lines, Parquet, saved ``datasets`` folders or hub names.
+        documents: .txt, .md, .html, .pdf and .docx files, folders of them, JSON lines, Parquet, saved ``datasets``
+            folders, or hub names.
         output: folder of the Origin; one that was stopped is resumed.
         config: TOML file of settings, or ``"words"``, ``"scaled"`` or ``"paper"``.
         overwrite: replace stages that were made with other inputs.

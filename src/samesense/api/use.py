@@ -326,7 +326,7 @@ def drift(  # noqa: PLR0913 - the flags of the command
     Args:
         old: the model in use: model folder, output of ``train``, hub name or ``"default"``; see
             :func:`samesense.load`.
-        new: its successor.
+        new: the model that would replace it.
         texts: typical texts: a text file with one text a line (plain or compressed), a table, or ``"-"`` for lines of
             standard input; see :func:`samesense.read` for texts in memory.
         pairs: pairs labelled 1 for a yes, 0 for a no. As many of them reach the new threshold as the old one, and the

@@ -36,7 +36,7 @@ def augment(
         seed: seed of the choice; use that of the training.
         columns: anchor,positive or anchor,positive,negative or premise,hypothesis,label by name.
         label_order: names of the labels 0, 1, 2 of NLI data, as in entailment,neutral,contradiction.
-        json: print one JSON object an example.
+        json: print one JSON object per example.
     """
     from samesense.data.tuples.augment import examples
     from samesense.data.tuples.paraphrase import augment_named

@@ -14,7 +14,7 @@ def calibrate(model: str, /, *, json: Json = False, **options: Any) -> None:
     """samesense calibrate runs/first --figure calibration.png
 
     Args:
-        json: print one JSON object an error.
+        json: print one JSON object per error.
     """
     calibrated = evaluation.calibrate(model, **options)
     if json:

@@ -31,7 +31,7 @@ def compare(
         markdown: file for the tables in Markdown.
         latex: file for the tables in LaTeX.
         figures: folder for the figures as SVG, PNG and PDF.
-        json: print one JSON object a result, and the recommendation as the last.
+        json: print one JSON object per result, and the recommendation as the last.
     """
     from samesense.places import check_place, check_suffix
     from samesense.recipes.compare.models import places_of

@@ -52,7 +52,7 @@ def distil(
     Args:
         dry_run: make all checks of the run, print the kind of data, the settings, the number of steps and their
             estimated time, measured on a few, and stop.
-        json: print one JSON object a model instead of a table.
+        json: print one JSON object per model instead of a table.
     """
     overrides = given_settings(settings)
     # The student is what a training calls its model.

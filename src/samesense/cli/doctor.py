@@ -27,7 +27,7 @@ def doctor(
     """samesense doctor train.tsv --against dev.tsv test.tsv
 
     Args:
-        json: print one JSON object a source; for an unusable one with the error and its bad rows.
+        json: print one JSON object per source; for an unusable one with the error and its bad rows.
     """
     if against is not None and not against:
         raise ConfigError("--against needs at least one file after it; received none.")

@@ -27,7 +27,7 @@ def evaluate(
 
     Args:
         subsets: show each subset too; a file and JSON always have them.
-        json: print one JSON object a result.
+        json: print one JSON object per result.
     """
     results = evaluation.evaluate(model, data, **options)
     if json:

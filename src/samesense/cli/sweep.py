@@ -41,7 +41,7 @@ def sweep(
         set_: values of placeholders of the file, as in: DATA=data START=models/base
         table: write tables and report of the finished runs, and run nothing.
         dry_run: check everything, list the runs, and stop.
-        json: print one JSON object a finished run and test set instead of tables.
+        json: print one JSON object per finished run and test set instead of tables.
     """
     folder = output
     if folder is None and (table or file.is_dir()):

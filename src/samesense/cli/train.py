@@ -97,7 +97,7 @@ def train(
     Args:
         dry_run: make all checks of the run, print the kind of data, the settings, the number of steps and their
             estimated time, measured on a few, and stop.
-        json: print one JSON object a result, and the verdict last.
+        json: print one JSON object per result, and the verdict last.
     """
     # They are flags of the command, and one object for the library.
     reading = Reading(**{name: options.pop(name) for name in READING})

@@ -131,9 +131,9 @@ class GistSettings(Temperature):
     """Settings of GISTEmbed's formula."""
 
     guide_margin: float = Field(
-        0.0, ge=0, description="a negative must be less similar than the positive by more than this, to the guide"
+        0.0, ge=0, description="by the guide, a negative must be less similar than the positive by more than this"
     )
-    margin_strategy: MarginStrategy = Field("absolute", description="that margin is a cosine, or a share of one")
+    margin_strategy: MarginStrategy = Field("absolute", description="the margin is a cosine, or a share of one")
     contrast_anchors: bool = Field(True, description="other anchors are negatives too")
     contrast_positives: bool = Field(True, description="positives are pushed from each other too")
 

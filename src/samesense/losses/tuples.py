@@ -32,8 +32,8 @@ class Filter(BaseModel):
 
     false_negative_filter: Guard = Field(
         "same",
-        description="texts that are no negatives of an anchor: same as it or a positive of it; near: or of the same "
-        "words; off: all count",
+        description="texts left out as negatives of an anchor: same: equal to it or a positive of it; near: also of "
+        "the same words; off: none",
     )
 
 

@@ -321,7 +321,7 @@ METHODS: dict[str, Method] = {
         ),
         Method(
             name="simcse",
-            takes="unlabelled sentences; supervised: NLI pairs or triples",
+            takes="unlabelled sentences; supervised: NLI pairs or triplets",
             settings=SimcseSettings,
             data=(Sentences, PairData),
             reader=read_for_simcse,

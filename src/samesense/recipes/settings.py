@@ -35,7 +35,10 @@ KeepStart = Literal["never", "unless-higher", "unless-better"]
 """When the start is kept and the trained model is not: never; unless the trained one's figure is higher; or unless the
 verdict is that the trained one is better."""
 
-KEEP_START = "keep the start, and not the trained model, unless its figure is higher or its verdict better"
+KEEP_START = (
+    "keep the start in place of the trained model: never; unless the trained model's figure is higher; or unless the "
+    "verdict is better"
+)
 """What ``keep_start`` does, for its help."""
 
 REFIT = "where few examples were held out, train again on all of them at the end"
@@ -66,8 +69,8 @@ class EncoderSettings(TrainingSettings):
         None, description="text before every text, or around it as {text}, or one of the model's prompts [its default]"
     )
     guard: tuple[str, ...] = Field((), description="pairs on which the model must not get worse")
-    merge: bool = Field(False, description="keep weights between start and end, by dev")
-    learning_curve: bool = Field(False, description="say what twice the data would give")
+    merge: bool = Field(False, description="keep the weights between start and end that are best on dev")
+    learning_curve: bool = Field(False, description="predict what twice the data would give")
     report: bool = Field(True, description="write report.html into the run folder")
 
     license: str | None = Field(None, description="licence of the model, for its card [the base's]")

@@ -45,7 +45,7 @@ class TrainerSettings(Settings):
     warmup_ratio: float = Field(
         0.1, ge=0, lt=1, description="share of the steps in which the learning rate rises to its peak"
     )
-    lr_scheduler_type: Scheduler = Field("linear", description="learning rate after that")
+    lr_scheduler_type: Scheduler = Field("linear", description="learning rate after the warm-up")
     batch_size: int = Field(16, ge=1, description="examples per process and step")
     epochs: float = Field(4, gt=0, description="passes over the training data")
     max_steps: int | None = Field(None, ge=1, description="stop after this number of steps, overrides epochs")
@@ -126,7 +126,7 @@ class TrainingSettings(TrainerSettings):
         "once a text [off]",
     )
     matryoshka: tuple[int, ...] = Field(
-        (), description="widths below the model's own at which its vectors shall be good too, as in: 256,128,64"
+        (), description="smaller widths at which the first numbers of a vector are trained too, as in: 256,128,64"
     )
 
     _split_widths = field_validator("matryoshka", mode="before")(_split_at_commas)

@@ -26,18 +26,18 @@ class Mixture(Settings):
     """Numbers and kinds of a harvest's pairs; ConfigError if the settings contradict each other."""
 
     pairs: int = Field(10_000, ge=1, description="pairs in all")
-    random: float = Field(0.4, ge=0, description="share of any two sentences; shares are weights, 0 for none")
-    neighbours: float = Field(0.4, ge=0, description="share of sentences that are near, by TF-IDF or by their vectors")
-    section: float = Field(0.2, ge=0, description="share of two sentences of one section")
+    random: float = Field(0.4, ge=0, description="share of pairs of any two sentences; shares are weights, 0 for none")
+    neighbours: float = Field(0.4, ge=0, description="share of pairs of near sentences, by TF-IDF or by their vectors")
+    section: float = Field(0.2, ge=0, description="share of pairs of two sentences of one section")
     spacings: tuple[int, ...] = Field(
-        (4, 16, 64), description="sentences around each leader that are neighbours; each gives as many pairs"
+        (4, 16, 64), description="sizes of the groups of neighbours; each size gives as many pairs"
     )
-    unit: int = Field(32, ge=2, description="sentences that are all paired with each other, which shares their cost")
-    min_words: int = Field(3, ge=1, description="sentences with fewer words take no part")
-    max_words: int = Field(64, ge=1, description="sentences with more words take no part")
-    shard_size: int = Field(1000, ge=1, description="pairs of a file, and what a kill may cost a worker")
+    unit: int = Field(32, ge=2, description="sentences of a set in which all are paired, to share their cost")
+    min_words: int = Field(3, ge=1, description="sentences with fewer words are left out")
+    max_words: int = Field(64, ge=1, description="sentences with more words are left out")
+    shard_size: int = Field(1000, ge=1, description="pairs in a file, and the most that a worker may lose in a kill")
     sentences: int = Field(4000, ge=2, description="words: sentences that take part, each read once")
-    seed: int = Field(42, ge=0, description="seed of all that is drawn")
+    seed: int = Field(42, ge=0, description="seed of all random choices")
 
     _from_one_word = field_validator("spacings", mode="before")(comma_separated)
 

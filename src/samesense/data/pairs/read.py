@@ -206,7 +206,7 @@ def _parse_label_cells(
         return parsed
     if label_order is not None or label_range is not None:
         raise ConfigError(
-            f"{source}: `label_order` and `label_range` are for a label column, and this source has triples with "
+            f"{source}: `label_order` and `label_range` are for a label column, and this source has triplets with "
             f"negatives in column {columns.negative!r}. Leave them out."
         )
     return ParsedLabels([1.0] * len(cells), "triple", (0.0, 1.0))

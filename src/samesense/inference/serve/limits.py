@@ -30,7 +30,7 @@ class Limits:
         max_depth: nesting of lists and objects of one request.
         max_where: bytes of the condition of a search.
         max_matrix: texts of one request for all their similarities.
-        max_top: hits a query.
+        max_top: hits of one query.
         max_hits: hits of one request, over all its queries.
         queue_tokens: tokens that wait or are computed for one model; a request that exceeds them is refused with 429.
         batch_tokens: tokens of one batch.

@@ -56,7 +56,7 @@ SAMPLE = 4096
 class ShardSettings(Settings):
     """Options that the vectors depend on, besides model and texts, and how they are stored."""
 
-    shard_size: int = Field(100_000, ge=1, description="texts of a file, and what a kill may cost a worker")
+    shard_size: int = Field(100_000, ge=1, description="texts in a file, and the most that a worker may lose in a kill")
     format: Literal["npy", "parquet"] = Field("npy", description="npy: a matrix; parquet: columns, texts among them")
     columns: str | None = Field(None, description="column of tables that holds the texts")
     keep: str | None = Field(None, description="columns of tables that parquet has too [id, if there is one]")

@@ -34,7 +34,7 @@ class DistilSettings(RankcseSettings):
     )
     pooling: PoolingName | None = Field(None, description="pooling [the model's own; a bare transformer's mean]")
     max_seq_length: int | None = Field(64, ge=2, description="longest input in training, in tokens")
-    head: Head = Field("none", description="dense layer and tanh: thrown away after training, kept, or none")
+    head: Head = Field("none", description="dense layer and tanh: discarded after training, kept, or none")
     dropout: float | None = Field(0.0, ge=0, lt=1, description="dropout of the student in training [none: its own]")
     rank: Literal["listnet", "listmle", "cosent"] = Field("listnet", description="formula of the ranking term")
     tau3: float = Field(0.05, gt=0, description="listnet: temperature of the teachers")

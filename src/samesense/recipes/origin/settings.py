@@ -95,13 +95,13 @@ class OriginSettings(Settings):
     """Settings of an Origin; the defaults are for any corpus from some thousand sentences on, and a CPU."""
 
     contexts: Literal["words", "retrieved"] = Field(
-        "words", description="words: what a pretrained model expects next; retrieved: each sentence's own, as published"
+        "words", description="words: next words of a pretrained model; retrieved: those of each sentence, as published"
     )
     language_model: str | None = Field(
         None,
         description=f"pretrained model, by folder or hub name [words: {LANGUAGE_MODEL}; retrieved: trained here]",
     )
-    prompt: str = Field(PROMPT, description="words: in which a sentence is read; {text} is its place")
+    prompt: str = Field(PROMPT, description="words: text around a sentence, which stands at {text}")
     own_layer: int = Field(OWN_LAYER, ge=0, description="words: layer of the own hidden states, 0 for the embeddings")
     state_layer: int | None = Field(
         None,
@@ -173,7 +173,7 @@ class OriginSettings(Settings):
         "standardised", description="score: of terms in their contexts, or centred (Pearson), both, or raw as printed"
     )
     twice: bool = Field(True, description="score: a context of both sentences counts twice, as in Eq. 4")
-    reference: int = Field(500, ge=2, description="sentences that say what is usual")
+    reference: int = Field(500, ge=2, description="reference sentences, which show what is usual")
     random_sentences: int = Field(
         8, ge=0, description="sentences whose pairs are scored by each normalisation, to see their means; 0: none"
     )
@@ -185,9 +185,9 @@ class OriginSettings(Settings):
     strategy: Strategy = Field("diverse", description="context set: diverse, no-diversity or random")
     by: Literal["raw", "standardised"] = Field("raw", description="context set: the Eq. 3 by which contexts are chosen")
 
-    precision: Precision = Field("auto", description="of training; auto is bfloat16 where the processor computes in it")
+    precision: Precision = Field("auto", description="for training; auto is bfloat16 where the processor supports it")
     score_precision: Precision = Field(
-        "auto", description="of the language model's scores; bfloat16 is faster and drowns small differences"
+        "auto", description="for scores of the language model; bfloat16 is faster and loses small differences"
     )
     seed: int = Field(42, ge=0, description="seed of weights, order, dropout and all that is drawn")
 

@@ -14,7 +14,7 @@ class PretrainSettings(TrainerSettings):
 
     model: str = Field(description="what is trained on: folder, hub name, or default")
     layers: int | None = Field(None, ge=1, description="keep this number of the lowest layers [all]")
-    masked: float = Field(0.15, gt=0, lt=1, description="share of the tokens that are to be told")
+    masked: float = Field(0.15, gt=0, lt=1, description="share of the tokens to predict")
     max_seq_length: int = Field(128, ge=8, description="tokens of a block of text")
     held_out: float = Field(
         0.02, gt=0, le=0.5, description="share of the text that selects the checkpoint: whole documents, of ten or more"

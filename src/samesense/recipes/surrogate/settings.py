@@ -24,7 +24,7 @@ class SurrogateSettings(EncoderSettings):
     encoder: Encoder = Field("bi", description="bi embeds the sentences apart; cross reads both together")
     learn_from: Literal["auto", "sentences", "pairs"] = Field(
         "auto",
-        description="what teaches: pairs by their scores, or sentences by their vectors (harvest by next words)",
+        description="learn the scores of pairs, or the vectors of sentences (of a harvest by next words)",
     )
     targets: Literal["score", "spread"] = Field(
         "score", description="Origin's scores as they are, or spread over 0 to 1 from the lowest to the highest"
@@ -32,7 +32,7 @@ class SurrogateSettings(EncoderSettings):
     held_out_share: float = Field(
         0.01, gt=0, lt=0.5, description="share of the pairs that selects, and a second one that tests what was kept"
     )
-    most_pairs: int | None = Field(None, ge=2, description="pairs trained on, of those that are left [all]")
+    most_pairs: int | None = Field(None, ge=2, description="most pairs to train on, of those not held out [all]")
     learning_rate: float = Field(1e-4, gt=0, description="peak learning rate of AdamW")
     weight_decay: float = Field(0.0, ge=0, description="weight decay, not applied to biases and layer norms")
     batch_size: int = Field(64, ge=1, description="examples per process and step")

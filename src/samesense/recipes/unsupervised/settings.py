@@ -31,19 +31,19 @@ class ViewSettings(EncoderSettings):
     batch_size: int = Field(64, ge=1, description="examples per process and step")
     epochs: float = Field(1.0, gt=0, description="passes over the training data")
     eval_steps: int | None = Field(
-        125, ge=1, description="steps between evaluations on the dev set, one at the end at least"
+        125, ge=1, description="steps between evaluations on the dev set, with at least one at the end"
     )
     pooling: PoolingName | None = Field(None, description="pooling [the model's own; a bare transformer's cls]")
     max_seq_length: int | None = Field(
         None, ge=2, description="longest input in training, in tokens [the model's own; a bare transformer's 32]"
     )
-    head: Head = Field("train-only", description="dense layer and tanh: thrown away after training, kept, or none")
+    head: Head = Field("train-only", description="dense layer and tanh: discarded after training, kept, or none")
     dropout: float | None = Field(None, gt=0, lt=1, description="dropout of the model in training [its own]")
     geometry: bool = Field(
         False, description="write alignment and uniformity of dev into the history at each evaluation"
     )
     columns: str | None = Field(None, description="columns of tables that are read, as in: question,answer")
-    keep_repeated: bool = Field(False, description="keep sentences that come more than once")
+    keep_repeated: bool = Field(False, description="keep repeated sentences")
     min_chars: int | None = Field(None, ge=1, description="leave out sentences of fewer characters")
     max_chars: int | None = Field(None, ge=1, description="leave out sentences of more characters")
 
@@ -61,12 +61,14 @@ class ViewSettings(EncoderSettings):
 class SimcseSettings(ViewSettings):
     """Settings of the SimCSE recipe; the defaults are those of its code for BERT-base without supervision."""
 
-    supervised: bool = Field(False, description="learn from anchor, positive and hard negative of NLI pairs or triples")
+    supervised: bool = Field(
+        False, description="learn from anchor, positive and hard negative of NLI pairs or triplets"
+    )
     temperature: float = Field(0.05, gt=0, description="divides the cosines")
     own_negative_weight: float = Field(
         0.0, description="supervised: logarithm of how many times an anchor's own hard negative counts"
     )
-    mlm_weight: float = Field(0.0, ge=0, description="weight of masked language modelling beside it [off]; SimCSE 0.1")
+    mlm_weight: float = Field(0.0, ge=0, description="weight of masked language modelling [off]; SimCSE 0.1")
     mlm_share: float = Field(0.15, gt=0, lt=1, description="share of the tokens that are masked")
     batches: Literal["random", "no-duplicates"] = Field("random", description="no-duplicates: no text twice in a batch")
     keep_start: KeepStart = Field("never", description=KEEP_START)
@@ -101,7 +103,7 @@ class RankcseSettings(ViewSettings):
     batch_size: int = Field(128, ge=1, description="examples per process and step")
     epochs: float = Field(4.0, gt=0, description="passes over the training data")
     teacher: tuple[str, ...] = Field((), description="what to learn the ranking from; several are averaged")
-    teacher_weights: tuple[float, ...] | None = Field(None, description="one for each teacher, of any sum [equal]")
+    teacher_weights: tuple[float, ...] | None = Field(None, description="weight of each teacher, of any sum [equal]")
     rank: Literal["listnet", "listmle", "cosent"] = Field("listmle", description="formula of the ranking term")
     contrast: float = Field(1.0, ge=0, description="weight of InfoNCE; 0 leaves it out")
     beta: float = Field(1.0, ge=0, description="weight of the consistency of two views; 0 leaves it out")
@@ -110,7 +112,7 @@ class RankcseSettings(ViewSettings):
     tau2: float = Field(0.05, gt=0, description="temperature of the model in the ranking term")
     tau3: float = Field(0.025, gt=0, description="listnet: temperature of the teachers")
     consistency: Literal["js", "community"] = Field(
-        "js", description="js: the paper's divergence; community: minus an entropy, as public code computes it"
+        "js", description="js: the paper's divergence; community: minus an entropy, as a public implementation has it"
     )
     include_diagonal: bool | None = Field(
         None, description="a sentence itself is in the lists that are ranked [listmle yes, listnet and cosent no]"
@@ -122,7 +124,7 @@ class RankcseSettings(ViewSettings):
     teacher_cache: str | None = Field(
         None, description="folder in which vectors of teachers are kept and looked for [teachers in the run's folder]"
     )
-    teacher_dtype: Literal["float16", "float32"] = Field("float16", description="numbers in that folder")
+    teacher_dtype: Literal["float16", "float32"] = Field("float16", description="type of the numbers in that folder")
     teacher_precision: Precision = Field("auto", description="arithmetic of the teachers")
     teacher_pooling: PoolingName | None = Field(
         None, description="pooling of teachers that are models [its own, or mean if it has none]"
