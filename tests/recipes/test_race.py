@@ -474,7 +474,8 @@ def test_smaller_forms_of_the_winner(asked, monkeypatch, toy_pairs):
         *(line_record for line_record in clear if line_record.timed.median > held.quality.timed.median),
     ]
     assert held.cpu_model == held.folder / ("model" if held.cpu == held.quality else "cpu")
-    backend = "onnx-int8" if held.cpu.form == "int8" else "auto"
+    backend = held.cpu.backend
+    assert (backend == "auto") == (held.cpu.form != "int8")
     model = samesense.load(held.cpu_model, backend=backend, precision="auto" if backend != "auto" else "float32")
     dev = samesense.read(asked["dev"])
     assert spearmanr(model.scores(dev.pairs()), dev.labels).statistic == pytest.approx(held.cpu.dev, abs=1e-4)

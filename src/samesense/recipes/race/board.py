@@ -8,6 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from samesense.choices import BackendOption
 from samesense.execution.progress import clock_time
 from samesense.execution.speed import ROUNDS, Speed
 from samesense.reports.tables import markdown, markdown_table
@@ -33,6 +34,7 @@ class Line:
         megabytes: of its weights.
         steps: that it was trained; 0 for an untrained start.
         place: folder or name by which it is opened; ``None`` if it is not kept.
+        backend: what computes it.
         rounds: sentences a second in each round in which models were timed in turns; none if it was not among them.
     """
 
@@ -45,6 +47,7 @@ class Line:
     megabytes: float
     steps: int
     place: str | None
+    backend: BackendOption = "auto"
     rounds: tuple[float, ...] = ()
 
     @property
@@ -179,8 +182,8 @@ class RaceResult(Shown):
         speeds = f"{self.cpu.speed_text} against {self.quality.speed_text} sentences a second"
         gain = f"about {faster:.1f} times as fast ({speeds}), dev {lost:+.2f}"
         backend = ""
-        if self.cpu.form == "int8":
-            backend = ", with backend onnx-int8"
+        if self.cpu.backend != "auto":
+            backend = f", with backend {self.cpu.backend}"
         return f"{self.cpu.name} ({self.cpu.form}), {gain}: {self.cpu_model}{backend}"
 
     def _about_speeds(self) -> list[str]:

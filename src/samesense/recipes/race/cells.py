@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from samesense.choices import BackendOption
 from samesense.data import PairData
 from samesense.metrics import bootstrap_interval, spearman
 from samesense.recipes.race.board import Line, quality_of
@@ -114,7 +115,15 @@ class Cells:
         self.save()
 
     def line(
-        self, name: str, form: str, scores: Scores, speed: float, megabytes: float, steps: int, location: str
+        self,
+        name: str,
+        form: str,
+        scores: Scores,
+        speed: float,
+        megabytes: float,
+        steps: int,
+        location: str,
+        backend: BackendOption = "auto",
     ) -> Line:
         """Return a line of the leaderboard from the scores of the pairs of dev."""
         labels = np.asarray(self.dev.labels)
@@ -131,6 +140,7 @@ class Cells:
             megabytes=round(megabytes, 1),
             steps=steps,
             place=location,
+            backend=backend,
         )
 
     def save(self) -> None:

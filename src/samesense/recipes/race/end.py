@@ -21,7 +21,7 @@ from samesense.recipes.race.board import Line, RaceResult, cpu_of, good_enough, 
 from samesense.recipes.race.cells import Cells
 from samesense.recipes.race.clock import RESERVE_SHARE
 from samesense.results import Results
-from samesense.types import Result
+from samesense.types import Precision, Result
 
 BOARD = "leaderboard.md"
 
@@ -103,8 +103,7 @@ def time_models(cells: Cells, lines: Sequence[Line], outcome: Mapping[str, Any])
     timed = [best, *other_lines[: most - 1]]
     if {str(line.place) for line in timed} <= outcome.get("speeds", {}).keys():
         return outcome["speeds"], outcome["disturbed"]
-    backends = [{"backend": "onnx-int8"} if line.form == "int8" else {} for line in timed]
-    models = [load(str(line.place), **backend_options) for line, backend_options in zip(timed, backends, strict=True)]  # type: ignore[arg-type]
+    models = [load(str(line.place), backend=line.backend) for line in timed]
     costs = measure_costs(list(zip([str(line.place) for line in timed], models, strict=True)), cells.dev_texts)
     rounds = {
         str(line.place): [] if cost.speed is None else list(cost.speed.rounds)
@@ -149,9 +148,7 @@ def _put(line: Line, target: Path) -> None:
 
 
 def _test(line: Line, test: PairData) -> Results:
-    if line.form == "int8":
-        # The precision is that of torch, which has no part in an exported graph.
-        backend = {"backend": "onnx-int8"}
-    else:
-        backend = {"precision": "float32"}
-    return evaluate_pairs(load(str(line.place), name=line.name, **backend), test)  # type: ignore[arg-type]
+    # The precision is that of torch, which has no part in an exported graph.
+    precision: Precision = "float32" if line.backend == "auto" else "auto"
+    model = load(str(line.place), name=line.name, backend=line.backend, precision=precision)
+    return evaluate_pairs(model, test)

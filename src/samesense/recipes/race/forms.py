@@ -6,14 +6,16 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
+from samesense.choices import BackendOption
 from samesense.data.sentences import Sentences
 from samesense.encoder.assembly.build import build
 from samesense.inference.models.load import load
 from samesense.inference.models.model import Model
-from samesense.inference.onnx.export import export
-from samesense.inference.onnx.format import read_description
+from samesense.inference.onnx.export import RangeTexts, export
+from samesense.inference.onnx.format import GraphName, read_description
 from samesense.recipes.distil.recipe import build_student, prepare
 from samesense.recipes.distil.settings import choose_distil
 from samesense.recipes.job import Job
@@ -30,6 +32,12 @@ BATCH = 64
 
 EXPORT_SECONDS = 30.0
 """Seconds left below which no export is begun: one of a model of six layers takes about as long."""
+
+OPENVINO_SECONDS = 60.0
+"""Seconds left below which an export has no graph for OpenVINO, whose quantization takes about as long again."""
+
+INT8_BACKENDS: tuple[GraphName, ...] = ("openvino-int8", "onnx-int8")
+"""Backends of eight bits, of which the fastest is taken."""
 
 PASSES = 10
 """Most times that a student sees a text."""
@@ -57,7 +65,7 @@ class Winner:
 
 @dataclass(frozen=True, kw_only=True)
 class Form:
-    """A smaller form: the model, opened, and what is measured of it."""
+    """A smaller form: the model, opened, what is measured of it, and the backend that computes it."""
 
     form: str
     name: str
@@ -66,6 +74,7 @@ class Form:
     megabytes: float
     steps: int
     place: str
+    backend: BackendOption = "auto"
 
 
 Make = Callable[[Winner, Path, Clock], Form | str | None]
@@ -80,22 +89,29 @@ def shape_of(location: str) -> tuple[int, int]:
 
 
 def int8(winner: Winner, folder: Path, clock: Clock) -> Form | str | None:
-    """Export the winner with weights of eight bits."""
+    """Export the winner with weights of eight bits; of OpenVINO and onnxruntime the faster one computes it."""
     # An earlier call may have exported it.
     if not (folder / "modules.json").is_file():
         if clock.for_forms < EXPORT_SECONDS:
             return "int8: no time was left"
-        export(winner.place, folder, int8=True, weights=False)
-    model = load(folder, backend="onnx-int8")
-    size = read_description(folder).graphs["onnx-int8"].bytes / 1e6
+        range_texts = None
+        if clock.for_forms >= OPENVINO_SECONDS and all(map(find_spec, ("openvino", "nncf"))):
+            range_texts = RangeTexts.spread(winner.texts, "the training data")
+        openvino_int8 = range_texts is not None
+        export(winner.place, folder, int8=True, openvino_int8=openvino_int8, range_texts=range_texts, weights=False)
+    graphs = read_description(folder).graphs
+    models = {backend: load(folder, backend=backend) for backend in INT8_BACKENDS if backend in graphs}
+    speeds = {backend: speed(model.encode_uncached, winner.sample) for backend, model in models.items()}
+    backend = max(speeds, key=lambda name: speeds[name])
     return Form(
         form="int8",
         name=f"{winner.name}, int8",
-        model=model,
-        speed=speed(model.encode_uncached, winner.sample),
-        megabytes=size,
+        model=models[backend],
+        speed=speeds[backend],
+        megabytes=graphs[backend].bytes / 1e6,
         steps=0,
         place=str(folder),
+        backend=backend,
     )
 
 

@@ -263,6 +263,8 @@ def _take(cells: Cells, form: Form | str | None) -> None:
         cells.state.note(f"not made: {form}")
     else:
         scores = form.model.scores(cells.dev.pairs())
-        line = cells.line(form.name, form.form, scores, form.speed, form.megabytes, form.steps, form.place)
+        line = cells.line(
+            form.name, form.form, scores, form.speed, form.megabytes, form.steps, form.place, form.backend
+        )
         cells.state.lines.append(asdict(line))
     cells.save()
