@@ -28,6 +28,39 @@ def test_class_labels_arrive_as_names(tmp_path, saved):
     assert next(load_rows(tmp_path / "one")) == (1, {"premise": "a", "hypothesis": "b", "label": "entailment"})
 
 
+@pytest.mark.parametrize("names", [["duplicate", "not_duplicate"], ["not_duplicate", "duplicate"]])
+def test_class_labels_of_parquet_and_arrow_arrive_as_names(tmp_path, names):
+    features = datasets.Features(
+        {
+            "sentence1": datasets.Value("string"),
+            "sentence2": datasets.Value("string"),
+            "label": datasets.ClassLabel(names=names),
+        }
+    )
+    columns = {"sentence1": ["a", "c", "e"], "sentence2": ["b", "d", "f"], "label": [0, 1, -1]}
+    dataset = datasets.Dataset.from_dict(columns, features=features)
+    dataset.to_parquet(tmp_path / "a.parquet")
+    expected = [float(not name.startswith("not")) for name in names]
+    for source in (tmp_path / "a.parquet", dataset.with_format("arrow")[:], dataset):
+        data = read_pairs(source)
+        assert (data.labels, data.kind, data.dropped_unlabelled) == (expected, "binary", 1)
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        "[]",
+        "[" * 5000,
+        '{"info": {"features": {"label": {"_type": "ClassLabel"}}}}',
+        '{"info": {"features": {"label": {"_type": "ClassLabel", "names": ["yes"]}, "sentence1": 3}}}',
+    ],
+)
+def test_metadata_that_name_no_classes_of_a_column_are_ignored(tmp_path, metadata):
+    pa = pytest.importorskip("pyarrow")
+    table = pa.table({"sentence1": ["a", "c"], "sentence2": ["b", "d"], "label": [0.0, 1.0]})
+    assert read_pairs(table.replace_schema_metadata({"huggingface": metadata})).labels == [0.0, 1.0]
+
+
 def test_a_folder_of_several_splits_needs_one_named(tmp_path, saved):
     folder = tmp_path / "many"
     datasets.DatasetDict({"train": saved, "dev": saved.select([0, 1])}).save_to_disk(folder)

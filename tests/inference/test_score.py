@@ -139,6 +139,15 @@ def test_json_lines_parquet_and_compressed_tables(here, capsys):
     assert (here / "c.tsv").read_text(encoding="utf-8").splitlines()[0] == "text1\ttext2\tn\tx\tscore\tsame\txscore"
 
 
+def test_classes_of_parquet_are_written_by_their_names(here, capsys):
+    label = {"_type": "ClassLabel", "names": ["no", "yes"]}
+    metadata = {"huggingface": json.dumps({"info": {"features": {"label": label}}})}
+    table = pa.table({"text1": ["haus", "hund"], "text2": ["hund", "hund"], "label": [1, 0]})
+    pq.write_table(table.replace_schema_metadata(metadata), "a.parquet")
+    score(capsys, "a.parquet", "--output", "b.parquet")
+    assert pq.read_table("b.parquet")["label"].to_pylist() == ["yes", "no"]
+
+
 def test_whole_numbers_of_64_bits_stay_and_values_of_several_types_are_refused(here, capsys):
     (here / "a.jsonl").write_text(f'{{"text1": "haus", "text2": "hund", "n": {2**64 - 1}}}\n')
     score(capsys, "a.jsonl", "--output", "b.parquet")

@@ -11,6 +11,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
+from samesense.data.rows.columnar import class_names
 from samesense.data.rows.delimited import quote_fields
 from samesense.data.rows.text import json_line, without_breaks
 from samesense.data.texts import SourceTexts, is_table, open_rows
@@ -181,6 +182,20 @@ def _locating(output: str, first_row: int, name: str) -> Iterator[None]:
         ) from error
 
 
+def _source_schema(source: str) -> pa.Schema:
+    """Return the types of the cells of a source; empty if it is no Parquet file, and has no types."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if not _is_parquet(source):
+        return pa.schema([])
+    schema = pq.read_schema(source)
+    # Classes are read, and written, by their names.
+    for name in class_names(schema.metadata).keys() & set(schema.names):
+        schema = schema.set(schema.get_field_index(name), pa.field(name, pa.string()))
+    return schema
+
+
 def _parquet_type(source_schema: pa.Schema, name: str, values: Sequence[Any], output: str) -> pa.DataType:
     """Return the type of a column in the source, or that of its first values."""
     from samesense.inference.arrow import has_empty_struct, infer_type
@@ -205,7 +220,7 @@ def _parquet(cells: Iterator[list[Any]], stream: IO[bytes], source: str, output:
 
     from samesense.inference.arrow import to_array
 
-    source_schema = pq.read_schema(source) if _is_parquet(source) else pa.schema([])
+    source_schema = _source_schema(source)
     writer = None
     names = next(cells, [])
     empty = set[str]()

@@ -6,7 +6,9 @@ DataError with the file, the column and the row.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -22,6 +24,43 @@ if TYPE_CHECKING:
 
 BATCH = 1024
 """Rows of an Arrow table that are converted to Python objects at once."""
+
+
+Convert = Callable[[Any], object]
+"""Converts a value of a column."""
+
+UNLABELLED = "-"
+"""Cell for a class label of -1, by which ``datasets`` marks a hidden or missing label."""
+
+
+def class_names(metadata: Mapping[bytes, bytes] | None) -> dict[str, Convert]:
+    """Return what gives the class labels of a table their names, by column.
+
+    ``datasets`` stores class labels as integers, and their names in the metadata of the Arrow schema. Metadata that
+    are written otherwise are ignored.
+    """
+    try:
+        features = json.loads((metadata or {})[b"huggingface"])["info"]["features"]
+        labels = {name: feature for name, feature in features.items() if feature.get("_type") == "ClassLabel"}
+        return to_names({name: list(map(str, feature["names"])) for name, feature in labels.items()})
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
+        return {}
+
+
+def to_names(names: Mapping[str, Sequence[str]]) -> dict[str, Convert]:
+    """Return functions that give class labels their names, for the names of the classes of each column."""
+    return {column: partial(_label_name, names=values) for column, values in names.items()}
+
+
+def _label_name(value: Any, names: Sequence[str]) -> object:
+    # A column of another type than that of the metadata is kept as it is.
+    if isinstance(value, bool) or not isinstance(value, int):
+        return value
+    if 0 <= value < len(names):
+        return names[value]
+    if value == -1:
+        return UNLABELLED
+    return value
 
 
 class _Block(Protocol):
@@ -105,7 +144,7 @@ class ArrowBlock:
         table: pa.Table,
         source: str,
         first: int = 1,
-        converted: Mapping[str, Callable[[Any], object]] | None = None,
+        converted: Mapping[str, Convert] | None = None,
     ) -> None:
         self.names = tuple(name for name in table.column_names if not is_index(name))
         self.name_set = frozenset(self.names)
@@ -218,11 +257,12 @@ def parquet_rows(path: str | Path, first: int = 0) -> Iterator[tuple[int, Cells]
     refuse_repeated(table.path, list(table.names))
     names = tuple(name for name in table.names if not is_index(name))
     name_set = frozenset(names)
+    converted = class_names(table.metadata)
     for index, start in enumerate(table.starts):
         rows = table.sizes[index]
         # A group that is skipped is not even opened.
         if start + rows > first:
-            group = _Group(table, index, names, name_set)
+            group = _Group(table, index, names, name_set, converted)
             for offset in range(rows):
                 yield start + offset + 1, Cells(group, offset)
 
@@ -230,9 +270,17 @@ def parquet_rows(path: str | Path, first: int = 0) -> Iterator[tuple[int, Cells]
 class _Group:
     """A row group of a Parquet file."""
 
-    def __init__(self, table: ParquetTable, index: int, names: tuple[str, ...], name_set: frozenset[str]) -> None:
+    def __init__(
+        self,
+        table: ParquetTable,
+        index: int,
+        names: tuple[str, ...],
+        name_set: frozenset[str],
+        converted: Mapping[str, Convert],
+    ) -> None:
         self.names = names
         self.name_set = name_set
+        self._converted = converted
         self._table = table
         self._index = index
         self._columns: dict[str, _Column] = {}
@@ -243,7 +291,7 @@ class _Group:
         if column is None:
             if name not in self.name_set:
                 raise KeyError(name)
-            column = _Column(self._table, self._index, name)
+            column = _Column(self._table, self._index, name, self._converted.get(name))
             self._columns[name] = column
         # The usual case, without a further call for each cell.
         if column.values is not None and column.start <= offset < column.end:
@@ -252,16 +300,17 @@ class _Group:
 
     def may_hold_texts(self, name: str) -> bool:
         """Return whether the type of a column allows texts."""
-        return _is_textual(self._table.type_of(name))
+        return name in self._converted or _is_textual(self._table.type_of(name))
 
 
 class _Column:
     """A column of a row group, read block by block as the rows are read."""
 
-    def __init__(self, table: ParquetTable, group: int, name: str) -> None:
+    def __init__(self, table: ParquetTable, group: int, name: str, convert: Convert | None) -> None:
         self._table = table
         self._group = group
         self._name = name
+        self._convert = convert
         self._blocks: Iterator[pa.Array] | None = None
         self.start = 0
         self.end = 0
@@ -273,7 +322,12 @@ class _Column:
             self._seek(offset)
         if self.values is not None:
             return self.values[offset - self.start]
-        return decoded(self._array.slice(offset - self.start, 1), self._location(offset))[0]
+        return self._decoded(self._array.slice(offset - self.start, 1), offset)[0]
+
+    def _decoded(self, array: pa.Array, offset: int) -> list[object]:
+        """Return the values of an array whose first value is in the row at this offset."""
+        values = decoded(array, self._location(offset))
+        return values if self._convert is None else [self._convert(value) for value in values]
 
     def _location(self, offset: int) -> _Location:
         return _Location(self._table.path, self._name, self._table.starts[self._group] + offset + 1)
@@ -295,11 +349,11 @@ class _Column:
         decode_all = shares_texts or most_bytes(self._array) <= BLOCK_BYTES
         self.values = None
         if decode_all:
-            self.values = decoded(self._array, self._location(self.start))
+            self.values = self._decoded(self._array, self.start)
 
 
 def arrow_rows(
-    tables: Iterable[pa.Table], source: str, converted: Mapping[str, Callable[[Any], object]] | None = None
+    tables: Iterable[pa.Table], source: str, converted: Mapping[str, Convert] | None = None
 ) -> Iterator[tuple[int, Cells]]:
     """Yield the rows of tables, one after the other, numbered from 1; see :class:`ArrowBlock`."""
     number = 1

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from itertools import chain, islice
 from numbers import Number
 from typing import Any
 
-from samesense.data.rows.columnar import BATCH, arrow_rows
+from samesense.data.rows.columnar import BATCH, UNLABELLED, Convert, arrow_rows, class_names, to_names
 from samesense.data.rows.columns import is_index
 from samesense.data.rows.delimited import refuse_repeated
 from samesense.data.rows.labels import NLI_VALUES, are_quantities, to_number, word_of
@@ -27,9 +26,6 @@ _SCORED = (*_PAIR, "score")
 _NLI = ("premise", "hypothesis", "label")
 
 _TRIPLET = ("anchor", "positive", "negative")
-
-UNLABELLED = "-"
-"""Cell for a hub class label of -1, which the hub uses for a hidden or missing label."""
 
 _FORM = 1000
 """Rows without column names that are inspected to find out what their third cells are."""
@@ -160,7 +156,7 @@ def memory_rows(source: Any) -> Iterator[tuple[int, Mapping[str, object]]]:
             records = (record for batch in table.to_batches(BATCH) for record in batch.to_pylist())
             return _plain_rows(tuple(record.values()) for record in records)
         batches = (table.slice(start, BATCH) for start in range(0, table.num_rows, BATCH))
-        return arrow_rows(batches, name_in_memory(source))
+        return arrow_rows(batches, name_in_memory(source), class_names(table.schema.metadata))
     refuse_open_file(source)
     # A single value of NumPy, an array without dimensions, has the methods of an iterable.
     is_single = getattr(source, "shape", None) == ()
@@ -178,26 +174,17 @@ def dataset_rows(dataset: Any, source: str) -> Iterator[tuple[int, Mapping[str, 
     ``source`` is its name in messages. DataError if it is damaged.
     """
     names = {column: feature.names for column, feature in dataset.features.items() if hasattr(feature, "int2str")}
+    converted = to_names(names)
     # A streamed dataset has no Arrow table behind it.
     if hasattr(dataset, "data"):
-        converted = {column: partial(_label_name, names=values) for column, values in names.items()}
         return arrow_rows(dataset.with_format("arrow").iter(BATCH), source, converted)
-    return _streamed_rows(dataset, names)
+    return _streamed_rows(dataset, converted)
 
 
-def _streamed_rows(dataset: Any, names: Mapping[str, list[str]]) -> Iterator[tuple[int, dict[str, object]]]:
+def _streamed_rows(dataset: Any, converted: Mapping[str, Convert]) -> Iterator[tuple[int, dict[str, object]]]:
     for number, record in enumerate(dataset.with_format(None), 1):
         cells = {key: value for key, value in record.items() if not is_index(key)}
-        yield number, {key: _label_name(value, names[key]) if key in names else value for key, value in cells.items()}
-
-
-def _label_name(value: Any, names: list[str]) -> object:
-    if value is None:
-        return None
-    # The hub uses -1 for a hidden or missing label.
-    if 0 <= value < len(names):
-        return names[value]
-    return UNLABELLED
+        yield number, {key: converted[key](value) if key in converted else value for key, value in cells.items()}
 
 
 _SPANS = ("period[", "interval[")
