@@ -178,8 +178,9 @@ def test_a_json_file_is_one_list_or_an_object_a_line(tmp_path):
     )
     single = put(tmp_path / "single.json", '{"a": 1}')
     assert refusal(single) == (
-        f"{single}: the file must be one JSON list of objects; received an object. "
-        "Put the rows into a list, or one on each line of a .jsonl file."
+        f"{single}: the file must be one JSON list of objects; received an object with the keys 'a'. "
+        "Put the rows into a list, or one on each line of a .jsonl file; in pandas: frame.to_json(path, "
+        'orient="records").'
     )
 
 

@@ -13,7 +13,14 @@ from samesense.data.examples import Conflict, conflict_lines
 from samesense.data.kinds import DataKind, detect_kind
 from samesense.data.others import pairs_in, pairs_of, plain_texts
 from samesense.data.pairs.data import PairData
-from samesense.data.pairs.doctor import MOST_COUNTED, DataReport, describe_texts, examine, texts_line
+from samesense.data.pairs.doctor import (
+    MOST_COUNTED,
+    DataReport,
+    describe_texts,
+    examine,
+    texts_line,
+    warn_of_placeholders,
+)
 from samesense.data.pairs.keys import plain_pair, plain_text, sentences_of
 from samesense.data.pairs.read import read_pairs
 from samesense.data.rows.sources import Source, name_of, rereadable, short_name
@@ -265,7 +272,7 @@ def _build_report(
         texts=describe_texts(texts),
         overlaps=dict(overlaps),
         conflicts=list(conflicts),
-        warnings=[*shared, *contradictions, *warnings],
+        warnings=[*shared, *contradictions, *warnings, *warn_of_placeholders(texts)],
         **fields,
     )
 

@@ -33,6 +33,7 @@ from samesense.data.rows.columns import (
     join_names,
     label_beside_negative,
     layout_of,
+    listed,
     named_column,
     plain,
     quoted,
@@ -61,12 +62,15 @@ from samesense.data.rows.text_columns import (
     MOST_LOOKED_INTO,
     SNIFFED_ROWS,
     columns_besides,
+    describe_objects,
     example_columns,
     example_of_three_columns,
     find_text_columns,
     guessed_pairs,
     has_repeated_values,
     is_text_column,
+    object_columns,
+    refuse_objects,
     refuse_text,
     text_column,
     titled_text,
@@ -220,7 +224,7 @@ def _form_of_table(lines: Sequence[str]) -> tuple[str, str] | None:
     if len(tabs) > 1 and tab_count and 10 * tabs.count(tab_count) >= 9 * len(tabs):
         return f"its lines have as many tabs each ({tab_count}), so that it is a table", ".tsv"
     # Whatever the delimiter is: two known names in one line are no text.
-    names = [plain(name.strip('"')) for name in re.split(r"[,;|\t]", lines[0])]
+    names = [plain(name.strip('"')) for name in re.split(r"[,;|\t]|(?<=\") (?=\")", lines[0])]
     if len(lines) > 1 and len(KNOWN_NAMES.intersection(names)) > 1:
         return f"its first line, {excerpt(lines[0])}, has the names of columns, so that it is a table", ".csv"
     return None
@@ -381,6 +385,12 @@ def _unknown_columns(rows: Sequence[Row], names: Sequence[str], source: str) -> 
         # This fails, and its error names what is missing.
         resolve_columns(names, None, source, example=example_columns(rows))
     except DataError as error:
+        objects = object_columns(rows)
+        if objects and not find_text_columns(rows):
+            return DataError(
+                f"{source}: columns of texts could not be found. Its columns: {listed(names)}. By the first rows, "
+                f"{describe_objects(rows, objects[0])}"
+            )
         return DataError(f"{error}{alternative}")
     return DataError(f"{source}: no columns of texts could be found.{alternative}")
 
@@ -404,6 +414,12 @@ def _detect_from_cells(rows: Sequence[Row], source: str) -> DetectedKind | None:
         return _guess_two_columns(rows, texts, source)
     if len(texts) == 1 and label and other_columns == [label]:
         return _guess("classes", [texts[0], label], f"a column of texts and {label}")
+    # Of several columns of texts, the one with the name of a single text is that of the label.
+    if single_column in texts and label and len(texts) > 2 and not first_pair_of(TEXT_PAIRS, spelled):
+        unread = join_names([name for name in texts if name != single_column])
+        return _guess(
+            "classes", [str(single_column), label], f"the columns {single_column} and {label}, without {unread}"
+        )
     # Names of pairs without a label: the caller's error says what is missing.
     if first_pair_of(TEXT_PAIRS, spelled):
         return None
@@ -437,11 +453,18 @@ def _detect_text_column(
     refuse_lists(rows, texts[:MOST_LOOKED_INTO], source)
     if len(texts) == 1 and single_column is None:
         refuse_text(texts, source, rows)
+        refuse_objects(rows, texts[0], source)
     try:
         column = text_column(rows, None, source)
     except DataError:
         return None
     unused = [name for name in texts if name != column]
+    if single_column is None:
+        unused += object_columns(rows)
+    label = first_of(LABEL_NAMES, spelled_names(names_in(rows)))
+    # A label is no text, and to read the texts alone loses it.
+    if label is not None and label != column:
+        unused.append(label)
     if column == single_column and not unused:
         return DetectedKind("texts", f"the column {column}")
     if unused:

@@ -23,6 +23,7 @@ from samesense.data.rows.columns import (
     character_problem,
     first_of,
     first_pair_of,
+    is_blank,
     named_column,
     refuse_lists,
     requested_columns,
@@ -157,7 +158,7 @@ def collect_sentences(
 
     def fitting() -> Iterator[str]:
         for text in texts:
-            if not text.strip():
+            if is_blank(text):
                 left_out["empty"] += 1
             elif low <= len(text) and (high is None or len(text) <= high):
                 left_out["fitting"] += 1
@@ -185,7 +186,7 @@ def collect_sentences(
 
 def unlabelled_texts(source: Source, columns: str | None = None) -> list[str]:
     """Return the texts of :func:`all_texts` without empty ones; DataError if nothing is left."""
-    texts = [text for text in all_texts(source, columns) if text.strip()]
+    texts = [text for text in all_texts(source, columns) if not is_blank(text)]
     if not texts:
         raise DataError(f"{name_of(source)} holds no text. Give a file with one text a line, or with columns of texts.")
     return texts

@@ -224,14 +224,20 @@ def _text_warnings(data: PairData) -> Iterable[str]:
         yield (f"{quoted} texts are in double quotes, with doubled ones inside: if a program wrote them, `quoting` csv")
     if broken := sum(_CONTROLS.search(text) is not None for text in _texts(data)):
         yield f"{broken} texts hold control characters in place of curly quotes or dashes: convert from WINDOWS-1252"
-    empty = sorted({text for text in _texts(data) if text.strip().casefold() in _EMPTY})
-    if empty:
-        placeholders = ", ".join(map(repr, empty))
-        yield f"{placeholders} occur as texts: if they mean that there is no text, leave those rows out"
+    yield from warn_of_placeholders(_texts(data))
 
 
-_EMPTY = ("nan", "none", "null", "n/a", "#n/a")
-"""Placeholders that programs write for a missing text."""
+_EMPTY = ("nan", "none", "null", "(null)", "<null>", "n/a", "undefined")
+"""Placeholders that programs write for a missing text, in lower case."""
+
+
+def warn_of_placeholders(texts: Iterable[str]) -> list[str]:
+    """Return a warning if some texts may be placeholders of missing ones."""
+    placeholders = sorted({text for text in texts if len(text) < 20 and text.strip().casefold() in _EMPTY})
+    if not placeholders:
+        return []
+    names = ", ".join(map(repr, placeholders))
+    return [f"{names} occur as texts: if they mean that there is no text, leave those rows out"]
 
 
 def _pairs(count: int) -> str:

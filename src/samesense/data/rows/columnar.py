@@ -75,6 +75,9 @@ class _Block(Protocol):
     def may_hold_texts(self, name: str) -> bool:
         """Return whether the type of a column allows texts."""
 
+    def may_hold_objects(self, name: str) -> bool:
+        """Return whether the type of a column allows objects, or lists of them."""
+
 
 class Cells(Mapping[str, object]):
     """The cells of a row by column name; a cell is decoded when it is first read."""
@@ -120,6 +123,10 @@ class Cells(Mapping[str, object]):
         """Return whether the type of a column allows texts; nothing is decoded."""
         return self._block.may_hold_texts(name)
 
+    def may_hold_objects(self, name: str) -> bool:
+        """Return whether the type of a column allows objects, or lists of them; nothing is decoded."""
+        return self._block.may_hold_objects(name)
+
     def __repr__(self) -> str:
         return f"Cells({listed(self._block.names)})"
 
@@ -127,6 +134,11 @@ class Cells(Mapping[str, object]):
 def may_hold_texts(cells: Mapping[str, object], name: str) -> bool:
     """Return whether the type of a column allows texts; true if the source has no types."""
     return not isinstance(cells, Cells) or cells.may_hold_texts(name)
+
+
+def may_hold_objects(cells: Mapping[str, object], name: str) -> bool:
+    """Return whether the type of a column allows objects, or lists of them; true if the source has no types."""
+    return not isinstance(cells, Cells) or cells.may_hold_objects(name)
 
 
 class ArrowBlock:
@@ -176,6 +188,10 @@ class ArrowBlock:
     def may_hold_texts(self, name: str) -> bool:
         """Return whether the type of a column allows texts."""
         return name in self._converted or _is_textual(self._table.schema.field(name).type)
+
+    def may_hold_objects(self, name: str) -> bool:
+        """Return whether the type of a column allows objects, or lists of them."""
+        return _is_struct(self._table.schema.field(name).type)
 
 
 class _Location:
@@ -245,6 +261,15 @@ def _is_textual(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
+def _is_struct(kind: pa.DataType) -> bool:
+    """Return whether values of a type are objects, or lists of them."""
+    import pyarrow as pa
+
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return _is_struct(kind.value_type)
+    return bool(pa.types.is_struct(kind))
+
+
 def parquet_rows(path: str | Path, first: int = 0) -> Iterator[tuple[int, Cells]]:
     """Yield the rows of a Parquet file; row groups that end before the row ``first``, from 0, are skipped.
 
@@ -301,6 +326,10 @@ class _Group:
     def may_hold_texts(self, name: str) -> bool:
         """Return whether the type of a column allows texts."""
         return name in self._converted or _is_textual(self._table.type_of(name))
+
+    def may_hold_objects(self, name: str) -> bool:
+        """Return whether the type of a column allows objects, or lists of them."""
+        return _is_struct(self._table.type_of(name))
 
 
 class _Column:

@@ -125,6 +125,17 @@ MOST_NAMED = 10
 LONGEST_NAME = 100
 """Most characters of a column name in such a list; without a header line, a "name" may be a long text."""
 
+_IDS = re.compile(r"[cdpqrsu]id\d*|(hit|doc|pair|query|row|user|response|assignment)ids?\d*|[a-z]+_id\d+|id\d+")
+"""Names of identifiers in one word, such as ``qid1`` and ``pairid``."""
+
+_MISSING = frozenset(
+    "\\N <NA> #N/A #NAME? #REF! #VALUE! #DIV/0! #NULL! #NUM! #NV #WERT! #BEZUG! #NOM? #VALEUR! #¡REF! #¿NOMBRE?".split()
+)
+"""What databases, pandas and spreadsheets write for a missing value or an error, and no one writes as a text."""
+
+_INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\u00ad]")
+"""Characters without width, which show nothing: joiners, marks of direction, the byte order mark, the soft hyphen."""
+
 # the name under which pyarrow stores the index of a pandas frame
 _ROW_NAMES = re.compile(r"__index_level_\d+__")
 
@@ -278,12 +289,14 @@ def unread_labels(names: Sequence[str], columns: Columns) -> list[str]:
 def plain(name: str) -> str:
     """Return the normalized name of a column: ``sentence1`` for ``Sentence 1`` and ``sentence-1``."""
     # An underscore goes only before a digit: text_1 is text1, and text_a is not texta.
-    return re.sub(r"_(?=\d)", "", re.sub(r"[\s_-]+", "_", name.strip().casefold()))
+    return re.sub(r"_(?=\d)", "", re.sub(r"[\s_-]+", "_", _INVISIBLE.sub("", name).strip().casefold()))
 
 
 def identifies(name: str) -> bool:
     """Return whether the name of a column means an identifier, a date or a URL."""
-    return plain(name) in IDENTIFIERS or plain(name).endswith(("_id", "_url", "_date"))
+    words = plain(re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name))
+    is_id = words.endswith(("_id", "_url", "_date")) or _IDS.fullmatch(words) is not None
+    return plain(name) in IDENTIFIERS or is_id
 
 
 def spelled_names(names: Sequence[str]) -> dict[str, str]:
@@ -585,7 +598,16 @@ def text_problem(value: object) -> str:
         return f"a text is needed, received {type(value).__name__} {str(value)[:40]!r}"
     if not value.strip():
         return "the text is empty"
+    if is_blank(value):
+        return "the text holds only characters that show nothing"
+    if value.strip() in _MISSING:
+        return f"the text is {value.strip()}, by which programs mark a missing or wrong value"
     return character_problem(value)
+
+
+def is_blank(text: str) -> bool:
+    """Return whether a text shows nothing: it is empty, or holds only spaces and characters without width."""
+    return not text.strip() or (not text.isascii() and not _INVISIBLE.sub("", text).strip())
 
 
 def character_problem(text: str) -> str:

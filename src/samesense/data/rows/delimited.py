@@ -26,6 +26,7 @@ from samesense.data.rows.text import (
     current_options,
 )
 from samesense.errors import DataError
+from samesense.failures import excerpt
 
 logger = logging.getLogger(__name__)
 
@@ -53,6 +54,11 @@ Record = tuple[int, list[str]]
 
 MOST_LINES = 1000
 """Most lines of a row whose quoted fields contain line breaks."""
+
+BYTE_ORDER_MARK = "\ufeff"
+
+_RULE = re.compile(r"[\s+:=-]*--[\s+:=-]*")
+"""A cell of the line below the header of a table for the eye, as of psql or Markdown."""
 
 _DOUBLED = re.compile(r'(?:^|\s)""|""(?:\s|$)')
 """A doubled quote beside whitespace or an end; ``"one""two"`` could also be two quoted phrases of a text."""
@@ -170,6 +176,8 @@ def _detect_dialect(suffix: str, path: str, lines: Iterable[Line]) -> OpenTable:
         return OpenTable(form, before, None, iter(()))
     form = replace(form, width=len(top[1]))
     names = _column_names(path, top, options.header)
+    if names is not None and len(names) == 1 and options.delimiter is None:
+        _refuse_other_mark(path, names[0])
     if names is None:
         form = replace(form, names=_names_without_header(top[1]))
         return OpenTable(form, before, None, _named_rows(path, form, chain([top], records), suffix))
@@ -361,6 +369,24 @@ def _column_names(path: str, top: Record, header: str | bool | None) -> list[str
     return names
 
 
+def _refuse_other_mark(path: str, name: str) -> None:
+    """Raise DataError if the only name of a header is several known names, between which an unusual mark stands."""
+    words = re.split(r"([^\w\s-]|[\x01-\x1f])", name.strip())
+    known = [word for word in words[::2] if plain(word.strip("'\" ")) in KNOWN_NAMES]
+    marks = set(words[1::2])
+    if len(known) > 1 and len(marks - {'"', "'"}) == 1:
+        (mark,) = marks - {'"', "'"}
+        raise DataError(
+            f"{path}: the first line, {excerpt(name)}, has the names of several columns, and {mark!r} stands "
+            f"between them. Say that it is between the fields: `delimiter` {_shell(mark)}."
+        )
+
+
+def _shell(mark: str) -> str:
+    """Return a delimiter as it is written in a shell."""
+    return f"'{mark}'" if mark.isprintable() else f"$'\\x{ord(mark):02x}'"
+
+
 def _names_without_header(cells: list[str]) -> tuple[str, ...]:
     if is_headerless(cells):
         return tuple(HEADERLESS)
@@ -374,20 +400,45 @@ def _named_rows(
 ) -> Iterator[tuple[int, dict[str, object]]]:
     """Yield the rows as cells by column name."""
     width = len(form.names)
-    for number, cells in records:
+    for position, (number, cells) in enumerate(records):
         if len(cells) > width and not any(cells[width:]):
             del cells[width:]  # trailing empty columns, as spreadsheets leave them
         if len(cells) != width:
-            hint = _field_count_fix(form, suffix, too_many=len(cells) > width)
+            hint = _field_count_fix(form, suffix, cells, starts=not position)
             raise DataError(
                 f"{path}, row {number}: every row must have the {width} fields of the header "
                 f"({listed(form.names)}); this one has {len(cells)}. {hint}"
             )
+        if width > 1 and _repeats_names(cells, form.names):
+            raise DataError(
+                f"{path}, row {number}: the row repeats the names of the columns ({listed(form.names)}), as where "
+                "files were put together. Delete the row, or give the files one by one."
+            )
         yield number, dict(zip(form.names, cells, strict=True))
 
 
-def _field_count_fix(form: Form, suffix: str, *, too_many: bool) -> str:
-    """Return the fix for a row with too many or too few fields."""
+def _repeats_names(cells: Sequence[str], names: Sequence[str]) -> bool:
+    """Return whether the cells of a row are the names of the columns; a file in the middle may begin with its mark."""
+    return cells[-1] == names[-1] and [cells[0].removeprefix(BYTE_ORDER_MARK), *cells[1:]] == list(names)
+
+
+def _field_count_fix(form: Form, suffix: str, cells: Sequence[str], *, starts: bool) -> str:
+    """Return the fix for a row with too many or too few fields; ``starts`` if it is the first below the header."""
+    too_many = len(cells) > len(form.names)
+    if starts and any(cells) and all(_RULE.fullmatch(cell) for cell in cells if cell):
+        return (
+            "The line seems to be a rule below the header, as psql and Markdown draw it. Write CSV instead; of psql: "
+            "psql --csv."
+        )
+    if too_many and len(form.names) == 1 and (starts or form.names[0].lstrip().startswith(("#", "%"))):
+        return "If what is above the names of the columns is a title or a comment, delete it."
+    if starts and len(cells) == len(form.names) + 1 and is_number(cells[0]):
+        return (
+            "The header seems to have no name for the row numbers, as R writes it: in R, write.table(..., "
+            "row.names = FALSE)."
+        )
+    if _look_like_data(list(form.names)):
+        return "The first line seems to be data: add a header line."
     if form.rules == "csv":
         name = _MARKS.get(form.delimiter, repr(form.delimiter))
         if too_many:
@@ -413,6 +464,9 @@ def is_headerless(cells: list[str]) -> bool:
     The number may have a decimal comma, or a unit such as ``%``.
     """
     if len(cells) != 3 or any(plain(cell) in KNOWN_NAMES for cell in cells):
+        return False
+    # Two numbers are identifiers, as in triples of ids.
+    if is_number(cells[0]) and is_number(cells[1]):
         return False
     if is_quantity(cells[2]):
         return True

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from samesense.data.rows.columns import Row
+from samesense.data.rows.columns import MOST_NAMED, Row, listed
 from samesense.data.rows.text import Line
 from samesense.errors import DataError
 from samesense.failures import excerpt
@@ -78,14 +78,16 @@ def json_rows(path: str | Path, lines: Iterable[Line]) -> Iterator[Row]:
             yield from json_lines_rows(path, numbered_lines)
             return
         raise DataError(
-            f"{path}: the file must be one JSON list of objects, or one object a line; it is not JSON ({error})."
+            f"{path}: the file must be one JSON list of objects, or one object a line; it is not JSON ({error}). "
+            "Correct it; objects over several lines, one after the other, are put on one line each by jq -c ."
         ) from error
     if isinstance(records, dict):
         records = _rows_of(records)
     if not isinstance(records, list):
         raise DataError(
-            f"{path}: the file must be one JSON list of objects; received {_kind(records)}. "
-            "Put the rows into a list, or one on each line of a .jsonl file."
+            f"{path}: the file must be one JSON list of objects; received {_described(records)}. "
+            "Put the rows into a list, or one on each line of a .jsonl file; in pandas: frame.to_json(path, "
+            'orient="records").'
         )
     for number, record in enumerate(records, 1):
         yield number, _as_object(path, number, record)
@@ -128,6 +130,13 @@ def _as_object(path: str | Path, number: int, record: object) -> dict[str, objec
 
 _LISTS = {2: ("anchor", "positive"), 3: ("anchor", "positive", "negative")}
 """Column names of a row that is a list, by its length."""
+
+
+def _described(value: object) -> str:
+    """Return what a value is, and of an object its first keys."""
+    if not isinstance(value, dict):
+        return _kind(value)
+    return f"an object with the keys {listed([repr(key) for key in value], MOST_NAMED)}"
 
 
 def _kind(value: object) -> str:

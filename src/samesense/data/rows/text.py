@@ -99,6 +99,15 @@ _OTHER_FORMATS = {
 }
 """Magic bytes of files that are not text, with their format and the advice for it."""
 
+_TEXT_FORMATS = {
+    "version https://git-lfs.github.com/spec/": ("a pointer of Git LFS to the file", "fetch the file: git lfs pull"),
+    "{\\rtf": ("a document in RTF", "save it as plain text"),
+    "<!doctype html": ("a web page, perhaps of an error", "download the file again; a page itself ends in .html"),
+    "<html": ("a web page, perhaps of an error", "download the file again; a page itself ends in .html"),
+    "<?xml": ("XML", "write the texts one a line, or as JSON lines"),
+}
+"""Beginnings, in lower case, of files of text that hold no lines of texts, with their format and the advice for it."""
+
 
 @dataclass(frozen=True)
 class TableOptions:
@@ -406,6 +415,8 @@ def numbered_lines(
             raise _format_error(start, source) or _nul_error(raw + stream.read(_SAMPLE), source, location)
         if _TO_TWO_BYTES in line:  # ISO-2022-JP consists of ASCII bytes, so it decodes without an error
             raise _encoding_error("iso2022_jp", source, location, "an escape for characters of two bytes is not")
+        if number == 1:
+            _refuse_text_format(line, source)
         encoding = "utf-8"  # only the first line may begin with a byte order mark
         beyond_ascii = beyond_ascii or not line.isascii()
         if not carriage_returns and _has_inner_return(line):
@@ -461,6 +472,14 @@ def _format_error(start: bytes, source: str) -> DataError | None:
         if start.startswith(magic):
             return DataError(f"{source}: this is no text, but {description}. To read it, {fix}.")
     return None
+
+
+def _refuse_text_format(line: str, source: str) -> None:
+    """Raise DataError if the first line of a file is that of a web page, or of another format that is no texts."""
+    beginning = line[:_SAMPLE].lstrip().casefold()
+    for start, (description, fix) in _TEXT_FORMATS.items():
+        if beginning.startswith(start):
+            raise DataError(f"{source}: this is {description}, and holds no rows. To read it, {fix}.")
 
 
 def workbook_error(source: str) -> DataError:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
-from samesense.data.rows.columnar import Cells, may_hold_texts
+from samesense.data.rows.columnar import Cells, may_hold_objects, may_hold_texts
 from samesense.data.rows.columns import (
     CLASS_NAMES,
     KNOWN_NAMES,
@@ -39,6 +39,7 @@ from samesense.data.rows.sources import names_in
 from samesense.data.rows.text import current_options, split_suffix
 from samesense.data.rows.yes_no import are_answers, translate_yes_no
 from samesense.errors import DataError
+from samesense.failures import excerpt
 
 logger = logging.getLogger(__name__)
 
@@ -50,6 +51,21 @@ _FEWEST_SNIFFED = 20
 
 MOST_LOOKED_INTO = 200
 """Most columns whose cells are read only to find out which ones hold texts."""
+
+_FEWEST_REPEATED = 4
+"""Rows from which on values that repeat are no chance."""
+
+_SPLITS = frozenset("train training dev development val valid validation test testing eval evaluation".split())
+"""Names of parts of data, in lower case."""
+
+_OBJECT_ROWS = 8
+"""Rows that are inspected for objects."""
+
+_DEEPEST = 5
+"""Levels of an object that are inspected."""
+
+_FEW_WORDS = 2
+"""Most words of a text in an object that is taken for a setting, such as a name."""
 
 MOST_WORDS = 4
 """Most words in a column name. A longer "name" is taken for a text, in a table without a header line; a name of
@@ -79,7 +95,11 @@ _USUAL_NAMES = frozenset((*KNOWN_NAMES, *SINGLE_NAMES, *_TITLES, *_TITLED, *_NO_
 _IDENTIFIER = re.compile(r"[^\W\d_]+(_\w+|\d+)|[a-z]+([A-Z][a-z]*)+")
 """Identifiers as in programs: ``user_text``, ``text2``, ``userText``."""
 
-_CODES = re.compile(r"https?://\S+|\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([T ][\d:.+Z-]+)?|[0-9a-f-]{16,}", re.IGNORECASE)
+_CODES = re.compile(
+    r"https?://\S+|[a-z]{1,3}[_:-]?\d+|\d+[a-z]{1,3}\d+|"
+    r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([T ][\d:.+Z-]+)?|[0-9a-f-]{16,}",
+    re.IGNORECASE,
+)
 """URLs, dates and keys: strings that are not texts."""
 
 
@@ -115,8 +135,8 @@ def _sniff(rows: Sequence[Row]) -> Sequence[Row]:
 def _are_texts(values: Iterable[object]) -> bool:
     non_empty = [value for value in values if value not in (None, "")]
     texts = [value.strip() for value in non_empty if isinstance(value, str)]
-    # Quantities, and answers such as yes and no, are labels.
-    if are_quantities(texts) or are_answers(texts):
+    # Quantities, and answers such as yes and no, are labels; train and test are names of parts.
+    if are_quantities(texts) or are_answers(texts) or _SPLITS.issuperset(map(str.casefold, texts)):
         return False
     is_code = [_is_code(str(text)) for text in with_points(texts)]
     # A column of texts has at least one word, and no more codes than texts.
@@ -150,6 +170,8 @@ def text_column(rows: Sequence[Row], columns: str | None, source: str) -> str:
     if len(candidates) == 1:
         refuse_lists(rows, candidates, source)
         refuse_text(candidates, source, rows, "; or, of one text a line, end the name of the file in .txt")
+        if not single_columns:
+            refuse_objects(rows, candidates[0], source)
         return candidates[0]
     problem = "no column of texts could be found"
     if candidates:
@@ -158,6 +180,53 @@ def text_column(rows: Sequence[Row], columns: str | None, source: str) -> str:
     if candidates:
         example = quoted(_first_long_column(rows, candidates))
     raise DataError(f"{source}: {problem}. Its columns: {listed(names)}. Name the one to read: `columns` {example}")
+
+
+def refuse_objects(rows: Sequence[Row], column: str, source: str) -> None:
+    """Raise DataError if the only column of texts repeats a few, as a status does, and objects beside it hold texts."""
+    if len(rows) < _FEWEST_REPEATED or not has_repeated_values(rows, column):
+        return
+    objects = object_columns(rows)
+    if objects:
+        raise DataError(
+            f"{source}: the only column of texts, {column!r}, repeats a few of them, and "
+            f"{describe_objects(rows, objects[0])} If {column!r} is what is meant: `columns` {quoted(column)}"
+        )
+
+
+def describe_objects(rows: Sequence[Row], name: str) -> str:
+    """Return what a column of objects holds, and the fix, as the end of a message."""
+    example = next(cell for _, cells in rows if (cell := cells.get(name)))
+    return (
+        f"column {name!r} holds objects, which are not read, such as {excerpt(example, 100)}. Write what is needed of "
+        "them into columns; in pandas, json_normalize does so."
+    )
+
+
+def object_columns(rows: Sequence[Row]) -> list[str]:
+    """Return the columns of objects, or of lists of objects, that hold texts of several words."""
+    first_rows = rows[:_OBJECT_ROWS]
+    names = names_in(first_rows)[:MOST_LOOKED_INTO]
+    return [name for name in names if _holds_objects(first_rows, name)]
+
+
+def _holds_objects(rows: Sequence[Row], name: str) -> bool:
+    if not rows or not may_hold_objects(rows[0][1], name):
+        return False
+    cells = [cells.get(name) for _, cells in rows]
+    values = [value for cell in cells for value in (cell if isinstance(cell, list) else [cell])]
+    return any(isinstance(value, dict) and _holds_words(value) for value in values)
+
+
+def _holds_words(value: object, depth: int = 0) -> bool:
+    """Return whether there is a text of several words in an object or a list."""
+    if depth > _DEEPEST:
+        return False
+    if isinstance(value, dict):
+        return any(_holds_words(cell, depth + 1) for cell in value.values())
+    if isinstance(value, list):
+        return any(_holds_words(cell, depth + 1) for cell in value)
+    return isinstance(value, str) and _length(value) > _FEW_WORDS
 
 
 def _first_long_column(rows: Sequence[Row], names: Sequence[str]) -> str:
@@ -439,8 +508,22 @@ def log_unread(
     without_texts = [name for name in reportable if name not in text_set]
     if texts:
         logger.warning(_unread_warning(texts, columns, source, fix))
+    for name in reportable:
+        if name not in text_set and (parts := _splits_in(first_rows, name)):
+            logger.warning(
+                f"{source}: column {name!r} names parts of the data, such as {parts[0]!r}, and is not read: the rows "
+                "of all parts are read together. To train on one and test on another, write a file for each."
+            )
     if without_texts and metadata:
         logger.info(f"{source}: not read: {listed(without_texts, MOST_NAMED)}")
+
+
+def _splits_in(rows: Sequence[Row], name: str) -> list[str]:
+    """Return the parts of the data that a column names, such as train and test; none if it holds something else."""
+    if not may_hold_texts(rows[0][1], name) or (plain(name) != "split" and not isinstance(rows[0][1], dict)):
+        return []
+    values = dict.fromkeys(str(cells.get(name)).strip().casefold() for _, cells in rows)
+    return list(values) if _SPLITS.issuperset(values) else []
 
 
 def _unread_warning(texts: Sequence[str], columns: Sequence[str], source: str, fix: str) -> str:
@@ -464,6 +547,8 @@ def _is_unread_text(rows: Sequence[Row], name: str) -> bool:
     if identifies(name) or not may_hold_texts(rows[0][1], name):
         return False
     if not isinstance(rows[0][1], dict):
+        return True
+    if _holds_objects(rows[:_OBJECT_ROWS], name):
         return True
     are_texts = _are_texts([cells.get(name) for _, cells in _sniff(rows)])
     return are_texts and (len(rows) < 4 or not has_repeated_values(rows, name))
@@ -499,6 +584,10 @@ def _varies(rows: Sequence[Row], name: str) -> bool:
     """Return whether a column has values that are not just distinct integers, as row numbers are."""
     values = [cells.get(name) for _, cells in rows[:SNIFFED_ROWS] if cells.get(name) not in (None, "")]
     numbers = [to_number(value) for value in values]
+    # A word that is the same in all rows is no label, as of a status; lists and objects are none either.
+    is_constant = len(values) > 3 and len(set(map(str, values))) == 1
+    if any(isinstance(value, list | dict) for value in values) or (is_constant and numbers[0] is None):
+        return False
     # Distinct integers are row numbers rather than labels.
     are_integers = all(number is not None and number.is_integer() for number in numbers)
     return bool(values) and not (are_integers and len(numbers) > 3 and len(set(numbers)) == len(numbers))

@@ -1,0 +1,234 @@
+"""Files as other programs export them: read as they were meant, or refused with the row and the fix."""
+
+import json
+import logging
+
+import pytest
+
+import samesense
+from samesense.data.kinds import detect_kind
+from samesense.data.pairs.read import read_pairs
+from samesense.data.texts import read_texts
+from samesense.errors import DataError
+
+PAIRS = [
+    ("How do I reset my password?", "How can I change it?", 4.5),
+    ("When does the train leave?", "At what time does it leave?", 3.5),
+    ("Is the museum open today?", "He plays the violin.", 0.5),
+    ("Where can I park my car?", "The lake is frozen.", 0.0),
+    ("Who wrote this book?", "Who is its author?", 5.0),
+    ("What does it cost?", "How much is it?", 4.0),
+]
+
+
+def write(path, header, rows, separator=","):
+    lines = [separator.join(map(str, cells)) for cells in (header, *rows)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def write_lines(path, rows):
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def refusal(source, read=samesense.read, **options):
+    with pytest.raises(DataError) as caught:
+        read(source, **options)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize(
+    ("names", "row"),
+    [
+        ("sentence1,sentence2,score", "{0},{1},{2}"),
+        ("anchor,positive", "{0},{1}"),
+        ("text,label", "{0},{2}"),
+        ("id,text", "7,{0}"),
+    ],
+)
+def test_a_row_that_repeats_the_header_is_refused(tmp_path, names, row, mark):
+    path = tmp_path / "a.csv"
+    rows = [row.format(*pair) for pair in PAIRS]
+    path.write_text("\n".join([names, *rows[:3], mark + names, *rows[3:], ""]), encoding="utf-8")
+    listed = names.replace(",", ", ")
+    assert f"{path}, row 5: the row repeats the names of the columns ({listed}), as where" in refusal(path)
+    if names == "id,text":
+        assert "the row repeats the names" in refusal(path, read_texts)
+
+
+def test_a_text_that_is_the_name_of_its_only_column_is_a_text(tmp_path):
+    (tmp_path / "a.csv").write_text("word\nhouse\nword\ntree\n")
+    assert samesense.read(tmp_path / "a.csv", columns="word").texts == ["house", "word", "tree"]
+
+
+@pytest.mark.parametrize(("mark", "written"), [("^", "'^'"), ("~", "'~'"), ("\x01", r"$'\x01'")])
+def test_an_unusual_mark_between_known_names_is_asked_for(tmp_path, mark, written):
+    path = write(tmp_path / "a.csv", ("sentence1", "sentence2", "score"), PAIRS, mark)
+    assert f"between them. Say that it is between the fields: `delimiter` {written}." in refusal(path)
+    assert samesense.read(path, delimiter=mark).pairs() == [pair[:2] for pair in PAIRS]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "fix"),
+    [
+        ("a.csv", "A survey,,\nsentence1,sentence2,score\na,b,1\n", "a title or a comment, delete it"),
+        ("a.csv", "# by a tool\n# of 2024\nsentence1,sentence2,score\na,b,1\n", "a title or a comment, delete it"),
+        ("a.csv", '"text1","text2","score"\n"1","a","b",1\n', "row.names = FALSE"),
+        ("a.csv", " text1 | text2 | score\n-------+-------+------\n a | b | 1\n", "psql --csv"),
+        ("a.csv", "x|1|0|A b.|C d.\nx|2|1|E f.|G h.\nx|3|0|I.|J.|more\n", "seems to be data: add a header line"),
+    ],
+)
+def test_what_stands_above_the_rows_is_told_from_texts_with_commas(tmp_path, name, content, fix):
+    (tmp_path / name).write_text(content)
+    assert fix in refusal(tmp_path / name)
+
+
+def test_triples_of_identifiers_are_no_texts(tmp_path):
+    path = write(tmp_path / "a.tsv", (1000, 70, 90), [(1001, 73, 95), (1002, 76, 100)], "\t")
+    assert "two text columns could not be found" in refusal(path)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.txt", "a.jsonl", "a.json"])
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n", "git lfs pull"),
+        ("<!DOCTYPE html>\n<html><body>404, not found</body></html>\n", "a web page, perhaps of an error"),
+        ("{\\rtf1\\ansi\nA text.\\par\n}\n", "save it as plain text"),
+        ('<?xml version="1.0"?>\n<rows/>\n', "this is XML"),
+    ],
+)
+def test_texts_of_another_format_are_known_by_their_beginning(tmp_path, name, content, message):
+    (tmp_path / name).write_text(content)
+    assert message in refusal(tmp_path / name)
+
+
+@pytest.mark.parametrize("text", ["\u200b", "\ufeff", " \u200e ", "\u00ad"])
+def test_texts_that_show_nothing_are_bad(text, caplog):
+    rows = [(*pair[:2], pair[2]) for pair in PAIRS]
+    rows[2] = (text, "b", 1.0)
+    assert "row 3, column 'sentence1': the text holds only characters that show nothing" in refusal(rows)
+    assert samesense.read(["a", text, "b c"]).left_out["empty"] == 1
+
+
+@pytest.mark.parametrize("text", ["\\N", "#N/A", "#NAME?", "<NA>", "#WERT!"])
+def test_marks_of_missing_values_are_no_texts(tmp_path, text):
+    rows = [*PAIRS[:2], (text, "b", 1.0)]
+    path = write(tmp_path / "a.csv", ("sentence1", "sentence2", "score"), rows)
+    assert f"row 4, column 'sentence1': the text is {text}, by which programs mark" in refusal(path)
+    assert f"row 3, column 'sentence': the text is {text}" in refusal(["a", "b", text], read_texts)
+
+
+def test_every_kind_warns_of_words_that_may_mark_a_missing_text():
+    for source in (
+        ["a b", "NULL", "c d"],
+        [("a b", "c d"), ("NULL", "e f")],
+        [{"text": text, "label": label} for text, label in (("a", 1), ("b", 0), ("NULL", 1))],
+        [("a b", "c d", 1), ("NULL", "e f", 0)],
+    ):
+        assert any("'NULL' occur as texts" in warning for warning in samesense.doctor(source).warnings), source
+
+
+def test_a_mark_without_width_is_no_part_of_a_name(tmp_path):
+    path = write(tmp_path / "a.csv", ("\ufeff\ufeffsentence1", "sentence2\u200b", "score"), PAIRS)
+    assert detect_kind(path).sure
+
+
+@pytest.mark.parametrize(
+    ("header", "cells", "proposed"),
+    [
+        ("HITId,Input.a,Input.b,Answer.x", "3X{0},{1},{2},{3}", "Input.a,Input.b,Answer.x"),
+        ("ResponseId,Q1,Q2,Q3", "R_{0},{1},{2},{3}", "Q1,Q2,Q3"),
+        ("key,first,second,alike", "doc-{0},{1},{2},{3}", "first,second,alike"),
+        ("text1,text2,status,alike", "{1},{2},done,{3}", "text1,text2,alike"),
+    ],
+)
+def test_keys_and_statuses_are_not_proposed_as_columns(tmp_path, header, cells, proposed):
+    rows = [cells.format(number, *pair).split(",") for number, pair in enumerate(PAIRS)]
+    assert refusal(write(tmp_path / "a.csv", header.split(","), rows)).endswith(f"`columns` {proposed}")
+
+
+def test_a_key_beside_texts_is_not_said_to_hold_texts(tmp_path, caplog):
+    rows = [(f"x{number}", *pair) for number, pair in enumerate(PAIRS)]
+    read_pairs(write(tmp_path / "a.csv", ("uid", "text_a", "text_b", "score"), rows))
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+@pytest.mark.parametrize("read", [samesense.read, samesense.doctor, read_texts])
+def test_a_status_beside_objects_is_not_read_for_the_texts(tmp_path, read):
+    rows = [{"id": "u", "status": "completed", "fields": {"a": a, "b": b}, "score": score} for a, b, score in PAIRS]
+    path = write_lines(tmp_path / "a.jsonl", rows)
+    assert "'status', repeats a few of them, and column 'fields' holds objects" in refusal(path, read)
+    assert read_texts(path, columns="status") == ["completed"] * len(PAIRS)
+
+
+def test_objects_that_hold_texts_are_said_to_be_left_unread(tmp_path, caplog):
+    rows = [{"query": a, "answers": {"text": [b], "start": [0]}} for a, b, _ in PAIRS]
+    path = write_lines(tmp_path / "a.jsonl", rows)
+    assert "without answers (a guess" in detect_kind(path).line
+    read_texts(path)
+    assert any("column 'answers' holds texts and is not read" in record.getMessage() for record in caplog.records)
+    settings = [{"query": a, "meta": {"lang": "en", "by": "web"}} for a, _, _ in PAIRS]
+    assert "meta" not in detect_kind(write_lines(tmp_path / "b.jsonl", settings)).line
+
+
+def test_texts_in_objects_alone_are_refused_with_the_column(tmp_path):
+    rows = [{"messages": [{"role": "user", "content": a}, {"role": "assistant", "content": b}]} for a, b, _ in PAIRS]
+    message = refusal(write_lines(tmp_path / "a.jsonl", rows))
+    assert "column 'messages' holds objects, which are not read" in message and "json_normalize" in message
+
+
+def test_objects_of_parquet_are_told_by_their_type(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    columns = {"set": ["done"] * 6, "data": [{"a": a, "b": b} for a, b, _ in PAIRS]}
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+    assert "column 'data' holds objects" in refusal(tmp_path / "a.parquet")
+
+
+def test_a_label_is_never_left_unread_in_silence(tmp_path):
+    rows = [
+        {"label": str(i % 3), "label_desc": "news", "sentence": a, "keywords": b} for i, (a, b, _) in enumerate(PAIRS)
+    ]
+    assert (detect_kind(rows).kind, detect_kind(rows).columns) == ("classes", "sentence,label")
+    unnamed = [{"abst": a, "keyword": ["a", "b"], "label": i % 2} for i, (a, _, _) in enumerate(PAIRS)]
+    assert "without label (a guess" in detect_kind(write_lines(tmp_path / "a.jsonl", unnamed)).line
+
+
+@pytest.mark.parametrize(
+    ("names", "cells"),
+    [("split,sentence1,sentence2,score", "{part},{0},{1},{2}"), ("part,text,label", "{part},{0},{number}")],
+)
+def test_parts_in_one_file_are_said_to_be_read_together(tmp_path, names, cells, caplog):
+    parts = ("train", "dev", "test") * 2
+    rows = [
+        cells.format(*pair, part=part, number=number % 2).split(",")
+        for number, (part, pair) in enumerate(zip(parts, PAIRS, strict=True))
+    ]
+    path = write(tmp_path / "a.csv", names.split(","), rows)
+    for _ in range(2):
+        samesense.read(path)
+    (message,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert (
+        f"{path}: column {names.split(',')[0]!r} names parts of the data, such as 'train', and is not read" in message
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "fix"),
+    [
+        ('{"text": {"0": "a", "1": "b"}, "label": {"0": 1, "1": 0}}', "the keys 'text', 'label'. Put the rows"),
+        ('{"meta": {"n": 1}, "rows": [{"text": "a"}]}', "the keys 'meta', 'rows'. Put the rows into a list"),
+        ('{\n "text": "a"\n}\n{\n "text": "b"\n}\n', "put on one line each by jq -c ."),
+    ],
+)
+def test_other_forms_of_json_are_refused_with_the_fix(tmp_path, content, fix):
+    (tmp_path / "a.json").write_text(content)
+    assert fix in refusal(tmp_path / "a.json")
+
+
+def test_a_table_of_quoted_names_by_the_name_of_a_text_is_refused(tmp_path):
+    path = write(tmp_path / "a.txt", ('"sentence1"', '"sentence2"'), [('"a b"', '"c d"')], " ")
+    assert "has the names of columns, so that it is a table" in refusal(path)
