@@ -1,13 +1,16 @@
 """``samesense quickstart``: what it says at its end, and that training on the sample helps."""
 
+import json
 import re
 
 import numpy as np
 import pytest
 
+from samesense.cli.output import RERUN
 from samesense.cli.quickstart import summary
 from samesense.data import sample_path
 from samesense.inference.calibration.calibration import Calibration, Logistic
+from samesense.recipes import runner
 from samesense.reports.report import Report
 from samesense.reports.run_verdict import Finding, Verdict
 from samesense.types import Evidence, Result
@@ -78,13 +81,31 @@ def test_models_that_agree_are_said_to():
     assert same[-1] == "They agree on every test pair."
 
 
+def pressed_after(calls, function):
+    """Return a function that is interrupted once it was called so often."""
+    made = []
+
+    def press(*arguments, **options):
+        if len(made) == calls:
+            raise KeyboardInterrupt
+        made.append(None)
+        return function(*arguments, **options)
+
+    return press
+
+
 def test_quickstart_ends_with_what_came_of_it(run, tiny_desk, tmp_path, monkeypatch):
     for split, rows in {"train": 32, "dev": 120, "test": 100}.items():
         lines = sample_path(split).read_text(encoding="utf-8").splitlines(keepends=True)
         (tmp_path / f"{split}.tsv").write_text("".join(lines[: rows + 1]), encoding="utf-8")
     monkeypatch.setattr("samesense.data.sample_path", lambda split: tmp_path / f"{split}.tsv")
+    with monkeypatch.context() as patch:
+        patch.setattr("samesense.recipes.runner.measure", pressed_after(1, runner.measure))
+        code, _, err = run("quickstart", tmp_path / "run", "--model", tiny_desk)
+    assert (code, err.splitlines()[-1]) == (130, f"samesense: interrupted. {RERUN}")
     code, out, err = run("quickstart", tmp_path / "run", "--model", tiny_desk)
     assert code == 0, err
+    assert json.loads((tmp_path / "run" / "manifest.json").read_text())["resumed"]
     assert re.search(r"verdict: .* the start on test\.tsv, 100 examples\nSpearman x100 +start +trained ", out)
     assert re.search(r"\ntest\.tsv( +[\d.]+){2} +[+-][\d.]+ +[+-][\d.]+ to [+-][\d.]+ ", out)
     assert re.search(r"start +of the pairs it calls the same, \d+ % are \(precision\); it finds \d+ % \(recall\)", out)

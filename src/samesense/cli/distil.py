@@ -73,7 +73,7 @@ def distil(
             logger.info(line)
         put_json([chosen.model_dump()])
         return
-    with on_interrupt(RERUN_WITH_FLAG, output / FILE):
+    with on_interrupt(RERUN_WITH_FLAG, output / FILE, resumes=resume):
         done = run(train, chosen, output, dev=dev, tests=tests, resume=resume, overwrite=overwrite)
         if done.output.interrupted:
             raise KeyboardInterrupt

@@ -74,13 +74,20 @@ RERUN_WITH_FLAG = "Finished work is kept: resume it by the same command with --r
 
 
 @contextmanager
-def on_interrupt(hint: str, saved: Path) -> Iterator[None]:
-    """On Ctrl-C add ``hint``, a line on how to continue, if the file ``saved`` exists and the error has no message."""
+def on_interrupt(hint: str, saved: Path, *, resumes: bool = True) -> Iterator[None]:
+    """On Ctrl-C add ``hint``, a line on how to continue, if the file ``saved`` exists and the error has no message.
+
+    Unless the command ``resumes`` what it finds, the file must be its own, and not that of an earlier run.
+    """
+    before = None
+    if not resumes and saved.is_file():
+        before = saved.read_bytes()
     try:
         yield
     except KeyboardInterrupt as stop:
         # Without a file, nothing was kept that could be resumed.
-        raise KeyboardInterrupt(*(stop.args or ([hint] if saved.is_file() else []))) from None
+        is_kept = saved.is_file() and saved.read_bytes() != before
+        raise KeyboardInterrupt(*(stop.args or ([hint] if is_kept else []))) from None
 
 
 def show_messages() -> None:

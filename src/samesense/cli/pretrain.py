@@ -26,7 +26,7 @@ def pretrain(
     **options: Any,
 ) -> None:
     """samesense pretrain documents/ --model bert-base-uncased --output runs/domain"""
-    with on_interrupt(RERUN_WITH_FLAG, output / FILE):
+    with on_interrupt(RERUN_WITH_FLAG, output / FILE, resumes=options["resume"]):
         done = training.pretrain(documents, output=output, **options, **given_settings(settings))
         if done.output.interrupted:
             raise KeyboardInterrupt

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from samesense.cli.output import Flag, logger, put_painted
+from samesense.cli.output import RERUN, Flag, logger, put_painted
 
 if TYPE_CHECKING:
     from samesense.inference.calibration.calibration import Calibration
@@ -35,6 +35,7 @@ def quickstart(output: Path = Path("runs/quickstart"), /, *, model: str = "defau
     from samesense.cli.train import Flags, train
     from samesense.data import read_pairs, sample_path
     from samesense.inference.calibration.fit import calibrate
+    from samesense.recipes.earlier_run import is_unfinished
     from samesense.reports.figures.plot import need_matplotlib
     from samesense.reports.run_verdict import verdict_from
     from samesense.training import manifest
@@ -48,14 +49,19 @@ def quickstart(output: Path = Path("runs/quickstart"), /, *, model: str = "defau
     # In float32, so that its scores are the same on every machine.
     start = calibrate(samesense.load(model, precision="float32"), dev, model).calibration
     logger.info("2 of 4: train on pairs of questions, labelled 1 if one answer serves both, else 0")
-    train(
-        [Name(files["train"])],
-        output=output,
-        dev=files["dev"],
-        test=files["test"],
-        settings=Flags(model=model),
-        overwrite=overwrite,
-    )
+    try:
+        train(
+            [Name(files["train"])],
+            output=output,
+            dev=files["dev"],
+            test=files["test"],
+            settings=Flags(model=model),
+            resume=not overwrite and is_unfinished(output),
+            overwrite=overwrite,
+        )
+    except KeyboardInterrupt as stop:
+        # This command has no flag to resume.
+        raise KeyboardInterrupt(*([RERUN] if stop.args else [])) from None
     logger.info("3 of 4: choose by the dev pairs from which score on two questions are called the same")
     trained = samesense.calibrate(str(output), dev).calibration
     logger.info("4 of 4: compare the trained model with its start on the test pairs")

@@ -110,7 +110,8 @@ def train(
         put_json([planned.settings.model_dump()])
         return
     # A method of several stages resumes by itself, a single training by a flag.
-    with on_interrupt(RERUN if planned.method.has_stages else RERUN_WITH_FLAG, output / FILE):
+    has_stages = planned.method.has_stages
+    with on_interrupt(RERUN if has_stages else RERUN_WITH_FLAG, output / FILE, resumes=resume or has_stages):
         trained = planned.run(output, resume=resume, overwrite=overwrite)
         if trained.output.interrupted:
             raise KeyboardInterrupt

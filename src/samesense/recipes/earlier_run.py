@@ -44,6 +44,11 @@ def is_resumable(output: Path) -> bool:
     return any(folder.is_dir() and not is_empty(folder) for folder in folders)
 
 
+def is_unfinished(output: Path) -> bool:
+    """Return whether a folder holds a run that can be resumed and is not finished."""
+    return _unfinished_run(output) is not None and is_resumable(output)
+
+
 def came_to_nothing(output: Path) -> bool:
     """Return whether a folder holds a run that is not finished, and nothing of it that could be resumed."""
     return _unfinished_run(output) is not None and not is_resumable(output)
