@@ -97,6 +97,24 @@ def test_from_documents_to_a_score_through_a_stop(documents, tmp_path, monkeypat
 
 
 @pytest.mark.slow
+def test_stages_that_another_call_made_meanwhile_are_not_made_again(documents, tmp_path, monkeypatch):
+    made = []
+    opened = paper.PaperMaker.__init__
+
+    def while_another_call_makes_it(*arguments):
+        if not made:
+            made.append(None)
+            make(documents, tmp_path / "o")
+        opened(*arguments)
+
+    monkeypatch.setattr(paper.PaperMaker, "__init__", while_another_call_makes_it)
+    done, lines = make(documents, tmp_path / "o")
+    assert done and sum("there already" in line for line in lines) == 4
+    # Those of the other call are heard too.
+    assert sum(line.endswith(": begins") for line in lines) == 4
+
+
+@pytest.mark.slow
 def test_only_what_changed_is_made_again_and_only_when_told(documents, tmp_path):
     folder = tmp_path / "o"
     make(documents, folder, generator_max_steps=2)

@@ -15,7 +15,7 @@ from samesense.data.pairs.data import concat
 from samesense.data.pairs.keys import plain_text
 from samesense.encoder.assembly.build import build
 from samesense.encoder.assembly.merge import copy_weights
-from samesense.errors import ConfigError, DataError
+from samesense.errors import ConfigError, DataError, OutputError
 from samesense.inference.models.load import load
 from samesense.metrics import spearman
 from samesense.recipes.cosent.settings import CosentSettings
@@ -164,6 +164,25 @@ def test_what_cannot_be_drawn_is_said_and_loses_nothing(files, tiny_trunk, tmp_p
     run = train(files["train"], dev=None, output=tmp_path / "run", **{**GOOD, "max_steps": 1, "model": str(tiny_trunk)})
     assert (run.model / "modules.json").is_file() and "no report.html: RuntimeError: no ink" in messages
     assert run.verdict.word == "none" and json.loads((run.folder / "manifest.json").read_text())["status"] == "finished"
+
+
+@pytest.mark.parametrize("part", ["write_text", "measure_curve"])
+def test_what_a_full_disk_had_no_room_for_is_made_by_the_resumed_run(
+    many, files, tiny_trunk, tmp_path, monkeypatch, part
+):
+    def fails(*_):
+        raise OutputError("it cannot be written: No space left on device")
+
+    settings = {**GOOD, "max_steps": 1, "learning_curve": part == "measure_curve", "model": str(tiny_trunk)}
+    options = {"dev": None, "test": files["test"], "output": tmp_path / "run", **settings}
+    with monkeypatch.context() as patched, pytest.raises(OutputError, match="No space left"):
+        patched.setattr(conclude, part, fails)
+        train(many, **options)
+    measured = []
+    monkeypatch.setattr(conclude, "measure_curve", lambda *_: measured.append(1))
+    run = train(many, **options, resume=True)
+    assert (run.output.interrupted, bool(measured)) == (part == "measure_curve", part == "measure_curve")
+    assert measured or (tmp_path / "run" / "report.html").is_file()
 
 
 def test_a_second_run_leaves_no_page_of_the_run_before(files, tiny_trunk, tmp_path):

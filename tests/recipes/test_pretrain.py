@@ -16,7 +16,7 @@ import samesense
 from samesense.data.documents import read_documents
 from samesense.encoder.assembly.build import build
 from samesense.encoder.saving.card import name_on_hub
-from samesense.errors import ConfigError, DataError, ModelError
+from samesense.errors import ConfigError, DataError, ModelError, OutputError
 from samesense.losses.mlm import masked_lm_head
 from samesense.recipes import run_folder
 from samesense.recipes.pretrain import recipe
@@ -267,6 +267,28 @@ def test_a_run_killed_once_its_model_is_there_is_ended(tiny_trunk, documents, tm
     record = json.loads((tmp_path / "run" / "manifest.json").read_text())
     assert record["status"] == "finished" and record["perplexity"] == {"before": ended.before, "after": ended.after}
     assert (ended.model / "model.safetensors").read_bytes() == weights and (ended.model / "README.md").is_file()
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_run_that_another_process_ended_meanwhile_is_not_begun_again(
+    tiny_trunk, documents, tmp_path, monkeypatch, resume
+):
+    settings = PretrainSettings(model=str(tiny_trunk), **HOW)
+    if resume:
+        run([documents], settings, tmp_path / "run", callbacks=[PressesCtrlC()])
+    held_out_blocks = recipe._held_out_blocks
+    ended = []
+
+    def while_another_ends(*arguments):
+        if not ended:
+            ended.append(None)
+            ended.append(run([documents], settings, tmp_path / "run", resume=resume))
+        return held_out_blocks(*arguments)
+
+    monkeypatch.setattr(recipe, "_held_out_blocks", while_another_ends)
+    with pytest.raises(OutputError):
+        run([documents], settings, tmp_path / "run", resume=resume)
+    assert (ended[1].model / "README.md").is_file()
 
 
 def test_the_output_may_not_lie_among_the_documents(tiny_trunk, tmp_path):

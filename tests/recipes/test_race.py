@@ -15,7 +15,7 @@ import samesense
 from samesense.errors import ConfigError, DataError, ModelError, OutputError
 from samesense.execution.speed import Speed
 from samesense.files import write_json
-from samesense.recipes.race import cells, clock, end, entrants, forms, run
+from samesense.recipes.race import cells, clock, end, entrants, forms, run, starts
 from samesense.recipes.race.board import Line, RaceResult, cpu_of, quality_of
 from samesense.recipes.race.clock import Clock, Costs, rungs, seconds_of, that_fit
 from samesense.recipes.race.entrants import Entrant, Start
@@ -99,6 +99,48 @@ def test_a_stop_loses_nothing_and_a_second_call_does_nothing(asked, monkeypatch,
     assert [(line.name, line.steps, line.dev) for line in whole.lines] == [
         (line.name, line.steps, line.dev) for line in held.lines
     ]
+
+
+def full(*_):
+    raise OutputError("it cannot be written: No space left on device")
+
+
+def test_a_full_disk_ends_a_race_and_is_no_failure_of_what_takes_part(asked, monkeypatch):
+    monkeypatch.setattr(entrants, "RATES", {"transformer": (1e-4,)})
+    with monkeypatch.context() as patch, pytest.raises(OutputError, match="No space left"):
+        patch.setattr("samesense.recipes.sweep.cell._train", full)
+        samesense.race(**asked)
+    state = json.loads((asked["output"] / "race.json").read_text())
+    assert (len(state["lines"]), state["notes"], state["result"]) == (1, [], None)
+    held = samesense.race(**asked)
+    assert [line.form for line in held.lines if line.steps] == ["trained"] and not held.notes
+
+
+def test_a_full_disk_is_no_reason_to_go_without_a_form_or_a_start(asked, monkeypatch):
+    monkeypatch.setattr(run, "FORMS", {"static": full})
+    monkeypatch.setattr(run, "shape_of", lambda _: (2, 32))
+    monkeypatch.setattr(entrants, "RATES", {"transformer": (1e-4,)})
+    with pytest.raises(OutputError, match="No space left"):
+        samesense.race(**asked)
+    monkeypatch.setattr(starts, "_open", full)
+    with pytest.raises(OutputError, match="No space left"):
+        starts.open_at_hand(["a"], asked["output"], [], [], Clock(60.0, 0.0, 0.0))
+
+
+def test_a_race_that_another_call_ended_meanwhile_is_not_begun_again(asked, monkeypatch):
+    monkeypatch.setattr(entrants, "RATES", {"transformer": (1e-4,)})
+    held = []
+    open_named = run.open_named
+
+    def while_another_call_ends(*arguments):
+        if not held:
+            held.append(None)
+            held.append(samesense.race(**asked))
+        return open_named(*arguments)
+
+    monkeypatch.setattr(run, "open_named", while_another_call_ends)
+    monkeypatch.setattr(cells, "run_cell", lambda job, real=cells.run_cell: 1 / 0 if len(held) > 1 else real(job))
+    assert samesense.race(**asked).to_dict() == held[1].to_dict()
 
 
 @pytest.mark.parametrize(

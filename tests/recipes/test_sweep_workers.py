@@ -1,6 +1,7 @@
 """Cells in separate processes, and the number of parallel ones."""
 
 import os
+import shutil
 import signal
 import time
 from functools import partial
@@ -9,13 +10,14 @@ from types import SimpleNamespace
 
 import pytest
 
+from samesense.errors import OutputError
 from samesense.files import write_json, write_json_lines
 from samesense.recipes.sweep import cell as cells
 from samesense.recipes.sweep import workers
 from samesense.recipes.sweep.cell import read_record, status_of
 from samesense.recipes.sweep.gather import gather, rows
 from samesense.recipes.sweep.pace import describe_progress
-from samesense.recipes.sweep.run import run
+from samesense.recipes.sweep.run import begin, run
 from tests.messages import listen
 from tests.recipes.sweeps import content, quick
 
@@ -48,6 +50,22 @@ def test_ctrl_c_is_passed_on_but_on_windows_where_a_signal_would_kill(monkeypatc
         monkeypatch.setattr(workers, "os", SimpleNamespace(name=system, kill=kill))
         workers._interrupt([SimpleNamespace(pid=7), SimpleNamespace(pid=None)])
     assert sent == [("posix", 7, signal.SIGINT)]
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("name", ["scores.npz", "cell.json"])
+def test_a_full_disk_ends_a_sweep_and_the_same_call_goes_on(toy, tmp_path, monkeypatch, capfd, jobs, name):
+    plan = quick(toy, grid={}, seeds=[1, 2])
+    folder = plan.cells[0].folder(tmp_path)
+    begin(plan, tmp_path)
+    # A folder in the place of a file cannot be written either.
+    (folder / name / "full").mkdir(parents=True)
+    with pytest.raises(OutputError, match=f"{folder.name}/{name} cannot be written"):
+        run(plan, tmp_path, jobs=jobs)
+    assert "Traceback" not in capfd.readouterr().err
+    assert jobs == 2 or status_of(plan.cells[1].folder(tmp_path)) == "absent"
+    shutil.rmtree(folder / name)
+    assert run(plan, tmp_path, jobs=1).finished == 2
 
 
 @pytest.mark.posix

@@ -111,7 +111,9 @@ def run(
         choice = _precision_of(before, model, inputs, settings)
     record |= {"summary": list(inputs.summary), "precision": list(choice)}
     with run_folder.locked(output), run_folder.cleared_if_refused(output, resume=resume):
-        run_folder.check(output, record, resume=resume, overwrite=overwrite)  # another run may have ended since
+        before = run_folder.check(
+            output, record, resume=resume, overwrite=overwrite
+        )  # another run may have ended since
         record = run_folder.begin(output, record, before)
         described = f"model {settings.model}, {adapter.describe(model, settings)}"
         _log_start(model, inputs, [described, f"arithmetic: {choice.precision} ({choice.reason})"])

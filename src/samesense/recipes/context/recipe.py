@@ -33,7 +33,7 @@ from samesense.recipes.held_out.pairs import MODEL
 from samesense.recipes.job import Job
 from samesense.recipes.model_adapters import adapter_of
 from samesense.recipes.origin import recipe as origin_recipe
-from samesense.recipes.origin.stages import Interrupted, Stages, fingerprint
+from samesense.recipes.origin.stages import Interrupted, Stages, fingerprint, read_stages
 from samesense.recipes.run_folder import REPORT as PAGE
 from samesense.recipes.run_folder import RESULTS, data_identity, run_or_resume
 from samesense.recipes.runner import run as run_job
@@ -64,9 +64,12 @@ def run(job: Job[Documents, ContextSettings], *, overwrite: bool = False) -> Tra
     check_settings(settings)  # which is needed last
     pairs = data_identity({"dev": job.dev, "test": job.test, **{f"guard {guard.name}": guard for guard in job.guards}})
     data = {"documents": job.data.fingerprints, **pairs}
-    stages = Stages(output, manifest.describe("context", settings.model_dump(), data), overwrite=overwrite)
+    record = manifest.describe("context", settings.model_dump(), data)
+    read_stages(output, record["method"])  # raises where nothing may be written, before there is a lock
     later = _Later(job)
     with only_writer(output):
+        # Only now, as another process may have made some of them meanwhile.
+        stages = Stages(output, record, overwrite=overwrite)
         if not (output / manifest.FILE).is_file():  # before the Origin puts anything there
             manifest.write(output, stages.record)
         sources = list(job.data.sources)

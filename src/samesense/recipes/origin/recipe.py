@@ -32,7 +32,15 @@ from samesense.execution.unread import counted
 from samesense.files import only_writer, write_json
 from samesense.recipes.origin import paper, random_pairs, words
 from samesense.recipes.origin.settings import OriginSettings
-from samesense.recipes.origin.stages import Interrupted, Stages, check_apart, describe_corpus, fingerprint, first_words
+from samesense.recipes.origin.stages import (
+    Interrupted,
+    Stages,
+    check_apart,
+    describe_corpus,
+    fingerprint,
+    first_words,
+    read_stages,
+)
 from samesense.training import manifest
 
 logger = logging.getLogger(__name__)
@@ -54,7 +62,7 @@ def run(sources: Sequence[str], settings: OriginSettings, output: Path, *, overw
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     prints = {source: fingerprint(source) for source in sources}
     record = manifest.describe("origin", settings.model_dump(), prints)
-    stages = Stages(output, record, overwrite=overwrite)
+    read_stages(output, record["method"])  # raises where nothing may be written, before torch is loaded
     with stage(f"loading {settings.language_model or 'torch'}"):
         by_words = settings.contexts == "words"
         if by_words:
@@ -62,6 +70,8 @@ def run(sources: Sequence[str], settings: OriginSettings, output: Path, *, overw
         else:
             maker = paper.PaperMaker(settings, device)
     with only_writer(output):
+        # Only now, as another process may have made some of them meanwhile.
+        stages = Stages(output, record, overwrite=overwrite)
         stages.leave(OF_OTHERS[settings.contexts], "an Origin with other contexts")
         try:
             corpus = _corpus(stages, sources, prints, settings)

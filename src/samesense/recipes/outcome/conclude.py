@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from samesense.errors import SamesenseError
+from samesense.errors import OutputError, SamesenseError
 from samesense.execution.progress import stage
 from samesense.files import write_text
 from samesense.inference.explain import marked
@@ -86,15 +86,10 @@ def conclude(
         verdict = replace(verdict, keep_reason=f"{reason}; `keep_start` never gives the trained one")
     first = sets.verdict
     if job.settings.learning_curve and isinstance(first, ComparedSet) and first.name in end.by_set:
-        scores = end.by_set[first.name].evidence[0].values
-        try:
-            points = measure_curve(job.data, job.output, first, scores, train)
-        except SamesenseError as error:  # a training on a small part failed; the run's own model is saved
-            verdict = replace(verdict, problems=(*verdict.problems, f"learning curve: none, {error}"))
-        else:
-            if points is None:
-                return None
-            verdict = replace(verdict, curve=points)
+        with_curve = _with_curve(verdict, job, first, end, train)
+        if with_curve is None:
+            return None
+        verdict = with_curve
     if job.settings.report:
         before: list[Evidence] = []
         start_cosines = None
@@ -113,6 +108,18 @@ def conclude(
         )
         write_page(page, end.model, job.output)
     return verdict
+
+
+def _with_curve(verdict: Verdict, job: Job[Any, Any], on: ComparedSet, end: Measured, train: Train) -> Verdict | None:
+    """Return the verdict with the learning curve, or with why there is none; ``None`` if that was interrupted."""
+    scores = end.by_set[on.name].evidence[0].values
+    try:
+        points = measure_curve(job.data, job.output, on, scores, train)
+    except OutputError:  # the resumed run goes on with the curve
+        raise
+    except SamesenseError as error:  # a training on a small part failed; the run's own model is saved
+        return replace(verdict, problems=(*verdict.problems, f"learning curve: none, {error}"))
+    return None if points is None else replace(verdict, curve=points)
 
 
 def reason_to_keep(
@@ -196,11 +203,14 @@ def _cones(start: Measured | None, end: Measured) -> tuple[float, float] | None:
 def write_page(page: RunPage, trained: Model, output: Path) -> None:
     """Write the report page of a run; ``trained`` explains its scores by words.
 
-    If the page cannot be drawn, the cause is logged, and the run does not fail.
+    If the page cannot be drawn, the cause is logged, and the run does not fail. OutputError if it cannot be written:
+    the resumed run evaluates again, and writes it.
     """
     try:
         with stage("drawing the report"):
             pairs = {case.texts for cases in cases_of(page.before, page.after).values() for case in cases}
             write_text(output / REPORT, run_page(replace(page, marked=marked(trained, pairs, most_words=MOST_WORDS))))
+    except OutputError:
+        raise
     except Exception as error:  # the model is saved: a failure of the page must not lose it
         logger.warning(f"no {REPORT}: {type(error).__name__}: {error}")

@@ -125,13 +125,16 @@ def run(
         name: {"source": name, "sha256": fingerprint(name), "rows": len(documents)} for name, documents in read.items()
     }
     record = manifest.describe(run_folder.PRETRAIN, settings.model_dump(), data)
-    before = run_folder.check(output, record, resume=resume, overwrite=overwrite)
+    run_folder.check(output, record, resume=resume, overwrite=overwrite)
     settings = settings.model_copy(update={"precision": inference_precision(settings.precision, encoder.device)})
     learnt, held = _held_out_blocks([document for documents in read.values() for document in documents], settings)
     record[NEW_HEAD] = new_head
     if new_head:
         logger.info("the head is new, as the file of the model has none")
     with run_folder.locked(output), run_folder.cleared_if_refused(output, resume=resume):
+        before = run_folder.check(
+            output, record, resume=resume, overwrite=overwrite
+        )  # another run may have ended since
         record = run_folder.begin(output, record, before)
         laps.count("loading")
         if (ended := run_folder.finished_training(output, before)) is not None:

@@ -21,7 +21,7 @@ from dataclasses import asdict
 
 from samesense.choices import check_number
 from samesense.data.examples import spread_over
-from samesense.errors import ConfigError, ModelError, SamesenseError
+from samesense.errors import ConfigError, ModelError, OutputError, SamesenseError
 from samesense.files import only_writer
 from samesense.places import check_folder
 from samesense.recipes.dev_part import texts_of
@@ -58,6 +58,7 @@ def race(request: Race) -> RaceResult:
     if not cells.state.starts:
         named_starts = open_named(request.models, sample)
     with only_writer(request.output):
+        cells = _reopened(cells)  # another call may have gone on with it, and ended
         try:
             cells.save()
             if not cells.state.starts:
@@ -90,6 +91,12 @@ def _checked(request: Race) -> list[str]:
     if not local_models and not request.models:
         raise ConfigError("A race needs a start model, and none is at hand. Name one: `models`")
     return local_models
+
+
+def _reopened(cells: Cells) -> Cells:
+    """Return the race as it is in its folder now."""
+    state = State.open(cells.request.output, cells.state.identity)
+    return Cells(cells.request, state, Clock(cells.request.budget, state.spent, cells.request.begun), cells.dev)
 
 
 def _cells(request: Race) -> Cells:
@@ -250,6 +257,8 @@ def _make_forms(cells: Cells) -> None:
             logger.info(f"smaller form of the best: {form}")
             try:
                 form_or_reason = make(winner, cells.request.output / "forms" / form, cells.clock)
+            except OutputError:  # the next call goes on
+                raise
             except SamesenseError as error:  # such as of a model without vocabulary
                 form_or_reason = f"{form}: {error}"
             _take(cells, form_or_reason)

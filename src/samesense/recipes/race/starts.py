@@ -18,7 +18,7 @@ from samesense.encoder.assembly.students import make_student
 from samesense.encoder.encode import as_encode
 from samesense.encoder.names import DEFAULT, resolve
 from samesense.encoder.saving.storage import save
-from samesense.errors import ConfigError, MissingExtraError, SamesenseError
+from samesense.errors import ConfigError, MissingExtraError, OutputError, SamesenseError
 from samesense.execution.progress import stage
 from samesense.recipes.race.clock import Clock
 from samesense.recipes.race.entrants import Start
@@ -95,6 +95,8 @@ def open_at_hand(
             starts.append(_open(name, sample, name))
             if name == DEFAULT:
                 starts.append(_static(folder, texts, sample))
+        except OutputError:  # the place is at fault, and not the model
+            raise
         except SamesenseError as error:
             logger.warning(f"left out: {name}: {error}")
     return starts

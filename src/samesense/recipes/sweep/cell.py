@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import time
 import traceback
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from pydantic import Field
 
 from samesense.data import PairData
 from samesense.encoder.maps.standardize import standardize
-from samesense.errors import SamesenseError
+from samesense.errors import OutputError, SamesenseError
 from samesense.evaluation.binary import BinaryTask
 from samesense.evaluation.sts import StsTask
 from samesense.evaluation.task import Task
@@ -53,12 +54,19 @@ def run_cell(job: CellJob) -> str:
     """Run a cell to its end, and return its status: ``"finished"``, ``"failed"`` or ``"interrupted"``.
 
     What it raises is written into its record, and the caller goes on. After Ctrl-C it can be resumed.
+
+    OutputError if its folder cannot be written, as on a full disk: no other cell could be written either.
     """
     started = time.perf_counter() - read_record(job.folder).get("seconds", 0.0)
     # A process that is killed leaves this status, by which it is known to have failed.
     record(job, "running")
-    with counted() as unread:
-        status, error = _ended(job)
+    try:
+        with counted() as unread:
+            status, error = _ended(job)
+    except OutputError as unwritten:
+        with suppress(OutputError):
+            record(job, "failed", started, error=str(unwritten))
+        raise
     return record(job, status, started, unread=unread.summary, **({"error": error} if error else {}))
 
 
@@ -81,6 +89,8 @@ def _ended(job: CellJob) -> tuple[str, str]:
         append_results(job.folder / RESULTS, results)
     except KeyboardInterrupt:
         return "interrupted", ""
+    except OutputError:
+        raise
     except Exception as error:  # recorded; one failing cell must not end the sweep
         # An error of this library explains itself; any other needs its traceback.
         if isinstance(error, SamesenseError):

@@ -251,6 +251,8 @@ def _jobs(cells: Sequence[Cell], plan: Plan, output: Path) -> Iterator[CellJob]:
         job = CellJob(cell, plan.splits_of(cell), cell.folder(output), plan.file.test_precision)
         try:
             job = replace(job, cell=with_cut_start(cell, output))
+        except OutputError:  # no other cell could be written either
+            raise
         except SamesenseError as error:
             logger.warning(f"{cell.name}: {error}")
             record(job, "failed", error=str(error))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import sys
 from _thread import interrupt_main
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -13,13 +14,13 @@ from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from typing import Literal
 
-from samesense.errors import ConfigError
+from samesense.errors import ConfigError, OutputError
 from samesense.execution.parent import when_parent_ends
 from samesense.execution.spawned import start
 from samesense.execution.threads import cores
 from samesense.execution.unread import counted
 from samesense.hashes import json_hash
-from samesense.recipes.sweep.cell import CellJob, record, run_cell, status_of
+from samesense.recipes.sweep.cell import CellJob, read_record, record, run_cell, status_of
 from samesense.recipes.sweep.plan import Cell
 from samesense.training import manifest
 
@@ -35,6 +36,9 @@ LOOK = 2.0
 
 Watch = Callable[[Sequence[CellJob]], None]
 """Is told every :data:`LOOK` seconds which cells run."""
+
+UNWRITTEN = 3
+"""Exit code of a process whose cell could not be written."""
 
 COSTLESS = frozenset(
     {
@@ -231,8 +235,13 @@ def _interrupt(running: Iterable[BaseProcess]) -> None:
 
 
 def _outcome(job: CellJob, exitcode: int | None, stopping: bool) -> str:
+    """Return what became of a cell whose process has ended; OutputError if it could not be written."""
     # A process that was killed has left the status running.
     status = status_of(job.folder)
+    if exitcode == UNWRITTEN:
+        if status == "running":
+            record(job, "failed", error=f"{job.folder} cannot be written. Free some space.")
+        raise OutputError(read_record(job.folder)["error"])
     if status != "running":
         return status
     if stopping:
@@ -259,4 +268,7 @@ def _child(job: CellJob, threads: int) -> None:
         # By default, each process would take threads for all cores.
         torch.set_num_threads(threads)
         with counted(apart=True):
-            run_cell(job)
+            try:
+                run_cell(job)
+            except OutputError:
+                sys.exit(UNWRITTEN)  # its record says why, or cannot be written either
