@@ -1,7 +1,8 @@
 """The links of a work folder, searched by many workers in shards that can be resumed.
 
     sharded/lists/    the centres of the lists, and for each shard of rows its closest lists
-    sharded/links/    recall, the lists that each row is searched in, and for each range of lists its links
+    sharded/links/    recall, the lists that each row is searched in, the rows of each list, and for each range of
+                      lists its links
 
 Workers read vectors and lists from the work folder, so that all machines must see it at the same path. They return
 links to the one writer. All steps are those of one process, with the same result.
@@ -245,32 +246,36 @@ def _joined(job: ShardedJob, name: str, shards: range, rows: int, columns: int) 
 
 def _choose_probes(job: ShardedJob, closest: ClosestFiles, search: ListSearch, floor: float) -> tuple[ListFiles, Lists]:
     """Return the lists with as many probes as the recall needs, as files and open."""
-    path = Path(job.folder.path(PROBE_LISTS))
-    if not job.folder.exists(RECALL):
-        queries, targets = search.sides(closest.vectors.open())
-        lists = choose_probes(queries, closest.probes.open(), targets, closest.open_homes(), floor, search.most)
-        with replacing(path) as beside:
-            lists.probes.tofile(beside)
-        for name, rows_of_lists in ((PROBING, lists.probing), (MEMBERS, lists.members)):
-            for part, array in vars(rows_of_lists).items():
-                with replacing(_rows_file(job, name, part)) as beside:
-                    array.tofile(beside)
-        measured = {
-            "probes": lists.probes.shape[1],
-            "recall": lists.recall,
-            "sampled": lists.sampled,
-            "lists": len(lists.members.sizes),
-        }
-        # Last, because the number counts as chosen once this file is there; NaN is read back as such.
-        job.folder.write(RECALL, json.dumps(measured).encode())
-    measured = json.loads(job.folder.read(RECALL))
     queries, targets = search.sides(closest.vectors.open())
+    if not job.folder.exists(RECALL):
+        lists = choose_probes(queries, closest.probes.open(), targets, closest.open_homes(), floor, search.most)
+        _write_lists(job, lists)
+    measured = json.loads(job.folder.read(RECALL))
+    probes = Matrix(Path(job.folder.path(PROBE_LISTS)), "int32", closest.probes.rows, measured["probes"])
     files = ListFiles(
-        replace(closest, probes=Matrix(path, "int32", closest.probes.rows, measured["probes"])),
+        replace(closest, probes=probes),
         _rows_files(job, PROBING, len(queries), measured["probes"], measured["lists"]),
         _rows_files(job, MEMBERS, len(targets), 1, measured["lists"]),
     )
     return files, files.open(search, measured["recall"], measured["sampled"])
+
+
+def _write_lists(job: ShardedJob, lists: Lists) -> None:
+    """Write lists for the workers, and what was measured of them."""
+    with replacing(job.folder.path(PROBE_LISTS)) as beside:
+        lists.probes.tofile(beside)
+    for name, rows_of_lists in ((PROBING, lists.probing), (MEMBERS, lists.members)):
+        for part, array in vars(rows_of_lists).items():
+            with replacing(_rows_file(job, name, part)) as beside:
+                array.tofile(beside)
+    measured = {
+        "probes": lists.probes.shape[1],
+        "recall": lists.recall,
+        "sampled": lists.sampled,
+        "lists": len(lists.members.sizes),
+    }
+    # Last, because the number of probes counts as chosen once this file is there; NaN is read back as such.
+    job.folder.write(RECALL, json.dumps(measured).encode())
 
 
 def _rows_file(job: ShardedJob, name: str, part: str) -> Path:

@@ -132,7 +132,7 @@ class _Closest:
         return links
 
     def _empty_pool(self) -> Near:
-        """Return the links of the pool; column by column, so that at most one column is in memory twice."""
+        """Take all links out of the pool, column by column, so that no more than one column is in memory twice."""
         columns = [list(column) for column in zip(*self._pool, strict=True)]
         self._pool = []
         return Near(*(np.concatenate(columns.pop(0)) for _ in Near._fields))
