@@ -9,6 +9,7 @@ import samesense
 from samesense.data.kinds import detect_kind
 from samesense.data.pairs.read import read_pairs
 from samesense.data.texts import read_texts
+from samesense.data.tuples.read import read_tuples
 from samesense.errors import DataError
 
 PAIRS = [
@@ -227,6 +228,12 @@ def test_parts_in_one_file_are_said_to_be_read_together(tmp_path, names, cells, 
 def test_other_forms_of_json_are_refused_with_the_fix(tmp_path, content, fix):
     (tmp_path / "a.json").write_text(content)
     assert fix in refusal(tmp_path / "a.json")
+
+
+def test_positives_that_are_their_anchors_are_counted_where_none_is_left():
+    assert "no anchor has a positive among 2, besides 2 that are their anchor" in refusal(
+        [{"anchor": text, "positive": text} for text in ("a b", "c d")], read_tuples
+    )
 
 
 def test_a_table_of_quoted_names_by_the_name_of_a_text_is_refused(tmp_path):

@@ -254,6 +254,13 @@ def test_the_command_names_failures_and_ends_well(toy, tmp_path, capsys):
     assert "undefined: lacking on sts test.tsv: " in captured.err
 
 
+def test_models_without_a_figure_are_not_advised_to_take_another_suite(caplog):
+    rows = [("the same text", "the same text", score) for score in (0.0, 0.5, 1.0)]
+    samesense.compare({"x": lambda texts: np.ones((len(texts), 2), np.float32)}, rows, speed=False)
+    (message,) = [record.getMessage() for record in caplog.records if "figure" in record.getMessage()]
+    assert message.startswith("No model has a figure; x on Rows in memory: The correlation is undefined")
+
+
 def rows(labels):
     pairs = [(f"first of {index}", f"second of {index}") for index in range(len(labels))]
     return read_pairs([{"sentence1": a, "sentence2": b, "score": s} for (a, b), s in zip(pairs, labels, strict=True)])

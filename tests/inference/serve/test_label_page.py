@@ -200,3 +200,46 @@ def test_a_person_labels_by_keyboard_in_a_real_browser(tmp_path):
             assert page.run("document.querySelector('#progress').value") == done
         assert page.complaints() == []
     assert [row[2] for row in rows(path)] == ["4", "3"]
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
+def test_keys_mean_the_same_with_caps_lock_and_on_other_keyboards(tmp_path):
+    path = tmp_path / "labels.tsv"
+    with labelling(path) as server, browser() as page:
+        page.open(f"http://127.0.0.1:{server.port}/", "document.querySelector('#one')?.textContent")
+        for key, code, message in (
+            ("S", "KeyS", "skipped"),
+            ("é", "Digit2", "2:"),
+            ("г", "KeyU", "taken back"),
+            ("4", "Numpad4", "4:"),
+            ("U", "KeyU", "taken back"),
+        ):
+            event = json.dumps({"key": key, "code": code, "bubbles": True})
+            page.run(f"document.body.dispatchEvent(new KeyboardEvent('keydown', {event}))")
+            page.wait(f"document.querySelector('#label-status').textContent.startsWith({message!r}) || null")
+    assert rows(path) == []
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
+def test_a_key_that_is_held_on_a_button_labels_one_pair(tmp_path):
+    path = tmp_path / "labels.tsv"
+    with labelling(path) as server, browser() as page:
+        page.open(f"http://127.0.0.1:{server.port}/", "!!document.querySelector('.answers button')")
+        page.run("document.querySelector('.answers button').focus()")
+        enter = {"type": "keyDown", "key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13, "text": "\r"}
+        for repeated in range(6):
+            page.send("Input.dispatchKeyEvent", **enter, autoRepeat=repeated > 0)
+            time.sleep(0.2)
+        page.wait("document.querySelector('#progress').value > 0 || null")
+    assert len(rows(path)) == 1
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
+def test_a_server_that_has_ended_is_said(tmp_path):
+    path = tmp_path / "labels.tsv"
+    with browser() as page:
+        with labelling(path) as server:
+            page.open(f"http://127.0.0.1:{server.port}/", "!!document.querySelector('.answers button')")
+        page.press("3", ord("3"))
+        text = page.wait("document.querySelector('#label-status').textContent")
+    assert text == "The server does not answer. Start its command again, and reload this page."

@@ -15,6 +15,9 @@ from samesense.errors import DataError
 from samesense.hashes import rows_hash
 from samesense.results import ShownRows
 
+ITSELF = "partners that are their anchor"
+"""What is counted of partners that are left out because they equal their anchor."""
+
 BINS = ("none", "1", "2 to 4", "5 or more")
 
 
@@ -190,7 +193,7 @@ def tuple_data(groups: Iterable[Group], *, source: str, name: str, left_out: dic
             **(left_out or {}),
             "partners given both ways": sum(len(group.conflicts) for group in group_list),
             "repeated rows": sum(group.repeated for group in group_list),
-            "partners that are their anchor": sum(group.itself for group in group_list),
+            ITSELF: sum(group.itself for group in group_list),
         },
         conflicts=[conflict for group in group_list for conflict in group.conflicts],
     )

@@ -19,7 +19,7 @@ from samesense.data.rows.labels import INITIALS, UNLABELLED, parse_labels
 from samesense.data.rows.list_cells import FIX, ListCellError, list_in, texts_in
 from samesense.data.rows.sources import Source, as_sources, load_rows, name_of, no_rows, row_names, short_name
 from samesense.data.rows.text_columns import SNIFFED_ROWS, log_unread
-from samesense.data.tuples.data import Statement, TupleData, group_statements, tuple_data
+from samesense.data.tuples.data import ITSELF, Statement, TupleData, group_statements, tuple_data
 from samesense.errors import DataError
 from samesense.failures import excerpt
 from samesense.places import JOINT
@@ -67,9 +67,11 @@ def read_tuples(
     source = JOINT.join(map(name_of, source_list))
     data = tuple_data(groups, source=source, name=JOINT.join(map(short_name, source_list)), left_out=left_out)
     if not any(data.positives):
+        equal = data.left_out.get(ITSELF, 0)
+        besides = f", besides {equal} that are their anchor" if equal else ""
         raise DataError(
-            f"{source}: no anchor has a positive among {len(data)}. Give NLI data with entailments, or columns of "
-            "positives that are filled."
+            f"{source}: no anchor has a positive among {len(data)}{besides}. Give NLI data with entailments, or "
+            "columns of positives that are filled."
         )
     return data
 

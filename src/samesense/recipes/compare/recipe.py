@@ -178,8 +178,13 @@ def _ranking(evaluations: Evaluations, reference: str) -> tuple[Ranking | None, 
     except DataError as error:
         return None, [f"No model is named the best: {error}"]
     if ranking is None:
-        logger.warning(NOT_RANKED)
-        return None, [NOT_RANKED]
+        reason = NOT_RANKED
+        # Another suite would not help where nothing could be evaluated.
+        if evaluations.failures and not evaluations.results:
+            failure = evaluations.failures[0]
+            reason = f"No model has a figure; {failure.model} on {failure.dataset}: {failure.reason}"
+        logger.warning(reason)
+        return None, [reason]
     return ranking, []
 
 
