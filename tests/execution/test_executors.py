@@ -6,6 +6,7 @@ import sys
 import time
 from itertools import count, islice
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -149,6 +150,16 @@ def test_ray_says_what_is_missing(tmp_path, monkeypatch, caplog):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtraError, match=r"samesense\[ray\]"):
         next(OnRay().run(Squares(tmp_path), range(1)))
+
+
+def test_ray_leaves_sigterm_to_the_command_which_says_how_to_go_on():
+    def abort(*_):
+        raise AssertionError
+
+    before = signal.getsignal(signal.SIGTERM)
+    ray = SimpleNamespace(is_initialized=lambda: False, init=lambda **_: signal.signal(signal.SIGTERM, abort))
+    assert OnRay()._connect(ray)
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 @pytest.mark.parametrize("kind", ["named", "auto"])

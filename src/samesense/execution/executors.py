@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from functools import partial
 from multiprocessing import connection, get_context
@@ -214,7 +215,8 @@ class OnRay:
                 logger.info(f"connecting to the Ray cluster at {self._address}")
                 self._check_address(self._address)
             # Without an address Ray would join a cluster that it finds by itself.
-            ray.init(address=self._address or "local", log_to_driver=False, logging_level="ERROR")
+            with _kept_sigterm():
+                ray.init(address=self._address or "local", log_to_driver=False, logging_level="ERROR")
         # RuntimeError: another version of Ray or Python runs there.
         except (ConnectionError, ValueError, OSError, RuntimeError) as error:
             raise ConfigError(
@@ -241,6 +243,17 @@ class OnRay:
         if probe.returncode:
             lines = probe.stderr.decode(errors="replace").strip().splitlines()
             raise ConnectionError(lines[-1] if lines else "Ray ended without a word")
+
+
+@contextlib.contextmanager
+def _kept_sigterm() -> Iterator[None]:
+    """Keep the handler of SIGTERM, in whose place Ray puts one that aborts."""
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, before)
 
 
 def _received(ray: Any, reference: Any) -> Answer:
