@@ -7,11 +7,23 @@ import tomllib
 from importlib import import_module
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from samesense.cli import main as entry
 from samesense.cli.main import START_OVER
 from samesense.cli.output import RERUN_WITH_FLAG
+from samesense.evaluation.sts import StsTask
+from tests.conftest import WORDS
+
+
+@pytest.fixture
+def static_vectors(tmp_path):
+    """A model of word vectors, which opens without torch."""
+    rows = np.random.default_rng(0).normal(size=(len(WORDS), 4))
+    lines = [f"{word} {' '.join(f'{value:.3f}' for value in row)}\n" for word, row in zip(WORDS, rows, strict=True)]
+    (tmp_path / "words.vec").write_text("".join(lines))
+    return f"words:{tmp_path / 'words.vec'}"
 
 
 def pressed(*_, **__):
@@ -109,3 +121,20 @@ def test_training_says_how_to_go_on(run, tiny_trunk, toy_pairs, tmp_path, monkey
         patch.setattr("samesense.recipes.model_adapters.BiEncoder.build", pressed)
         assert run(*words, "--overwrite")[2].splitlines()[-1] == f"samesense: interrupted. {START_OVER}"
     assert (tmp_path / "run" / "model").is_dir()
+
+
+def test_results_that_are_kept_are_said_to_be_added_again(run, static_vectors, toy_pairs, tmp_path, monkeypatch):
+    evaluate = StsTask.evaluate
+
+    def pressed_at_the_second(task, model):
+        return evaluate(task, model) if task.dataset == "dev.tsv" else pressed()
+
+    monkeypatch.setattr(StsTask, "evaluate", pressed_at_the_second)
+    data = ("--data", toy_pairs / "dev.tsv", toy_pairs / "test.tsv")
+    words = ["evaluate", static_vectors, *data]
+    assert run(*words)[2].splitlines()[-1] == f"samesense: interrupted. {START_OVER}"
+    code, _, err = run(*words, "--output", tmp_path / "r.jsonl")
+    count = len((tmp_path / "r.jsonl").read_text().splitlines())
+    there = f"{count} results are in {tmp_path / 'r.jsonl'} already"
+    message = f"samesense: interrupted. {there}, and the same command adds them again: name another file."
+    assert (code, err.splitlines()[-1]) == (130, message)

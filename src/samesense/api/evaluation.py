@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -98,18 +99,19 @@ def evaluate(  # noqa: PLR0913 - the flags of the command
     loaded = load(model, precision=precision, fit_texts=_fit_texts(texts), cache=True)
     results = Results()
     evidence: list[Evidence] = []
-    try:
-        for task in selected.tasks:
-            task.intervals = intervals
-            with stage(f"evaluate on {task.dataset}"):
-                outcome = task.evaluate(loaded)
-            results += outcome.results
-            evidence += outcome.evidence
-        # An average gets its interval from the evidence of its members.
-        results += suite_averages(results, evidence if intervals else ())
-    finally:  # keep the finished sets, which may have taken hours, when one fails or is interrupted
-        if output is not None and results:
-            append_results(Path(output), results)
+    with _kept_named(output, results):
+        try:
+            for task in selected.tasks:
+                task.intervals = intervals
+                with stage(f"evaluate on {task.dataset}"):
+                    outcome = task.evaluate(loaded)
+                results += outcome.results
+                evidence += outcome.evidence
+            # An average gets its interval from the evidence of its members.
+            results += suite_averages(results, evidence if intervals else ())
+        finally:  # keep the finished sets, which may have taken hours, when one fails or is interrupted
+            if output is not None and results:
+                append_results(Path(output), results)
     for task in selected.tasks:
         if remark := task.remark():
             logger.info(f"{task.dataset}: {remark}")
@@ -189,33 +191,50 @@ def compare(  # noqa: PLR0913 - the flags of the command
         # The page counts as an input here, as results must not be appended to it.
         check_results(results, [*inputs, *names_among(output)])
 
+    kept: list[Result] = []
+
     def keep(rows: Sequence[Result]) -> None:
         if results is not None and rows:
             append_results(Path(results), rows)
+            kept.extend(rows)
 
-    report = run(
-        models,
-        data,
-        suites=words_of(suites),
-        against=against,
-        fast=fast,
-        fit_texts=_fit_texts(texts),
-        precision=precision,
-        cache=None if cache is None else Path(cache),
-        runs=runs or (),
-        sweep=sweep,
-        sentences=None if sentences is None else read_topics(Path(sentences)),
-        speed=speed,
-        reading=reading,
-        keep=keep,
-    )
-    # The results of each model are kept as soon as it is done; averages exist only now.
-    keep(report.averages)
-    if output is not None:
-        # Drawing the figures of many models takes seconds.
-        with stage("writing the page"):
-            report.save(output, kind="html")
+    with _kept_named(results, kept):
+        report = run(
+            models,
+            data,
+            suites=words_of(suites),
+            against=against,
+            fast=fast,
+            fit_texts=_fit_texts(texts),
+            precision=precision,
+            cache=None if cache is None else Path(cache),
+            runs=runs or (),
+            sweep=sweep,
+            sentences=None if sentences is None else read_topics(Path(sentences)),
+            speed=speed,
+            reading=reading,
+            keep=keep,
+        )
+        # The results of each model are kept as soon as it is done; averages exist only now.
+        keep(report.averages)
+        if output is not None:
+            # Drawing the figures of many models takes seconds.
+            with stage("writing the page"):
+                report.save(output, kind="html")
     return report
+
+
+@contextmanager
+def _kept_named(path: str | Path | None, results: Sequence[Result]) -> Iterator[None]:
+    """On Ctrl-C say that ``results`` are in a file already, to which the same command would add them again."""
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        if path is None or not results or stop.args:
+            raise
+        raise KeyboardInterrupt(
+            f"{len(results)} results are in {path} already, and the same command adds them again: name another file."
+        ) from None
 
 
 def _fit_texts(texts: Source | Sequence[Source] | None) -> list[str] | None:
