@@ -1,10 +1,12 @@
 """Files are written atomically beside other writers; and the hashes that identify caches and runs."""
 
+import errno
 import hashlib
 import json
 import os
 import subprocess
 import sys
+import tempfile
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from samesense import files, hashes, places
 from samesense.encoder.names import resolve
 from samesense.errors import DataError, ModelError, OutputError
 from samesense.execution.folders import append_json, parsed_lines
+from samesense.failures import TEMPORARY_FOLDER, system_reason, writing
 from samesense.files import replacing_folder
 from samesense.urls import matching
 
@@ -109,6 +112,18 @@ def test_what_cannot_be_written_is_said_before_and_after(tmp_path):
 def write_often(path, digit):
     for _ in range(200):
         files.write_text(Path(path), digit * 50_000)
+
+
+def test_of_a_temporary_file_that_has_no_room_the_variable_is_named_that_moves_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    full = OSError(errno.ENOSPC, "No space left on device")
+    with tempfile.TemporaryDirectory(prefix=TEMPORARY_FOLDER) as folder:
+        for place, fix in ((Path(folder) / "a.bin", "set TMPDIR"), (tmp_path / "samesense-a.bin", "name a place")):
+            message = rf"No space left.*, or {fix}.* on another disk\. The disk at"
+            with pytest.raises(OutputError, match=message), writing(place):
+                raise full
+    nowhere = FileNotFoundError(errno.ENOENT, "No usable temporary directory found in ['/tmp']")
+    assert "set TMPDIR" in str(system_reason(nowhere))
 
 
 def test_processes_that_write_one_file_do_not_disturb_each_other(tmp_path):

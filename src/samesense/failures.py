@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
+from tempfile import gettempdir
 from tokenize import TokenError
 from typing import Any
 
@@ -48,6 +49,11 @@ _FIXES = {
     errno.EACCES: "Name another place, or see to its permissions.",
 }
 
+TEMPORARY_FOLDER = "samesense-"
+"""Beginning of the names of temporary folders."""
+
+_IN_TEMPORARY = "It is a temporary file: free some space, or set TMPDIR to a folder on another disk."
+
 
 def imported(module: str, extra: str) -> Any:
     """Return a module that an extra brings; MissingExtraError if it is not installed."""
@@ -79,7 +85,7 @@ def writing(path: str | Path) -> Iterator[None]:
     except SamesenseError:
         raise
     except Exception as error:
-        reason = system_reason(error)
+        reason = system_reason(error, _IN_TEMPORARY if _is_temporary(path) else "")
         if reason is None:
             raise
         if _system_number(error) == errno.ENOSPC:
@@ -97,10 +103,19 @@ def space_left(path: str | Path) -> str:
     return ""
 
 
-def system_reason(error: Exception) -> str | None:
+def _is_temporary(path: str | Path) -> bool:
+    """Return whether a file is in a temporary folder of this library, of which the user knows nothing."""
+    for parent in Path(path).absolute().parents:
+        if parent.name.startswith(TEMPORARY_FOLDER):
+            return parent.parent.resolve() == Path(gettempdir()).resolve()
+    return False
+
+
+def system_reason(error: Exception, fix: str = "") -> str | None:
     """Return what the system said of a file, and what helps; ``None`` for an error that is not the system's.
 
-    Libraries that are not written in Python raise classes of their own, and of some only the words tell.
+    ``fix`` is what helps where the file is one that the user has not named. Libraries that are not written in Python
+    raise classes of their own, and of some only the words tell.
     """
     number = _system_number(error)
     if number is None and not isinstance(error, OSError):
@@ -108,7 +123,9 @@ def system_reason(error: Exception) -> str | None:
     reason = ""
     if number and os.strerror(number) not in str(error):
         reason = f" ({os.strerror(number)})"
-    return f"{error}{reason}. {_FIXES.get(number or 0, 'Name another place.')}"
+    if str(error).startswith("[Errno 2] No usable temporary directory"):
+        fix = _IN_TEMPORARY
+    return f"{error}{reason}. {fix or _FIXES.get(number or 0, 'Name another place.')}"
 
 
 def _system_number(error: Exception) -> int | None:

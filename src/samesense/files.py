@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from samesense.errors import DataError, OutputError
-from samesense.failures import visible, writing
+from samesense.failures import TEMPORARY_FOLDER, visible, writing
 
 DEEPEST = 100
 """Levels of lists and objects in each other that a file of JSON may have."""
@@ -51,7 +51,7 @@ def replacing(path: str | Path, *, sync: bool = False) -> Iterator[Path]:
     with writing(path):
         if is_special(path):
             # Not beside the target: in a folder such as /dev no file can be made.
-            with TemporaryDirectory(prefix="samesense-") as folder:
+            with TemporaryDirectory(prefix=TEMPORARY_FOLDER) as folder:
                 beside = Path(folder) / "content"
                 yield beside
                 _write_into(path, beside)

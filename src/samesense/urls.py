@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import IO, Any
 
 from samesense.errors import ConfigError, DataError, OutputError, SamesenseError
-from samesense.failures import shortened
+from samesense.failures import TEMPORARY_FOLDER, shortened
 from samesense.hub import unreachable
 
 SCHEMES = ("s3", "gs", "az", "abfs", "http", "https", "hf", "memory")
@@ -80,7 +80,7 @@ def file_of(path: Path) -> Path:
     # By inode: a pipe can be read only once, whichever of its names is given.
     key = status.st_dev, status.st_ino
     if key not in _pipes:
-        _folders.append(TemporaryDirectory(prefix="samesense-", ignore_cleanup_errors=True))
+        _folders.append(TemporaryDirectory(prefix=TEMPORARY_FOLDER, ignore_cleanup_errors=True))
         copy = Path(_folders[-1].name) / "content"
         with path.open("rb") as source, copy.open("wb") as target:
             shutil.copyfileobj(source, target)

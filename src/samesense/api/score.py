@@ -17,6 +17,7 @@ from samesense.data.rows.sources import Source, in_memory, rereadable
 from samesense.data.rows.text import Header, Quoting, reads_tables
 from samesense.errors import ConfigError, DataError
 from samesense.execution.unread import logs_unread
+from samesense.failures import TEMPORARY_FOLDER
 from samesense.types import Precision
 
 # Functions import what they use, so that ``import samesense`` and --help load neither torch nor transformers.
@@ -124,7 +125,7 @@ def _file_of(source: Source) -> Iterator[tuple[Source, str]]:
         return
     if sys.stdin is None:
         raise DataError("Standard input is read here, and it is closed. Give a file, or let it be open: < FILE")
-    with TemporaryDirectory(prefix="samesense-") as folder:
+    with TemporaryDirectory(prefix=TEMPORARY_FOLDER) as folder:
         path = Path(folder) / "standard-input.tsv"
         # Bytes are copied, so that the encoding is found as for any file.
         with path.open("wb") as copy:

@@ -13,7 +13,7 @@ from typing import Any, TypeGuard
 import numpy as np
 import numpy.typing as npt
 
-from samesense.failures import imported, writing
+from samesense.failures import TEMPORARY_FOLDER, imported, writing
 
 MOST_IN_MEMORY = 1_000_000
 """Most texts that are kept in lists; more are written to a file."""
@@ -142,7 +142,7 @@ def _write_table(rows: Iterator[Sequence[str]], names: Sequence[str]) -> Any:
 
     datasets = imported("datasets", "train")
     # On Windows a mapped file cannot be deleted while it is open.
-    _FOLDERS.append(TemporaryDirectory(prefix="samesense-", ignore_cleanup_errors=True))
+    _FOLDERS.append(TemporaryDirectory(prefix=TEMPORARY_FOLDER, ignore_cleanup_errors=True))
     path = Path(_FOLDERS[-1].name) / "texts.arrow"
     schema = pa.schema([(name, pa.large_string()) for name in names])
     # As an Arrow stream, which datasets maps without copying.

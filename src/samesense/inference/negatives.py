@@ -27,6 +27,7 @@ from samesense.encoder.cosine import row_cosines
 from samesense.errors import ConfigError, DataError
 from samesense.evaluation.task import checked_scores
 from samesense.execution.progress import progress_bar
+from samesense.failures import TEMPORARY_FOLDER
 from samesense.files import map_array
 from samesense.inference.encode import write_unit_vectors
 from samesense.inference.models.model import Model
@@ -139,7 +140,7 @@ def mine_negatives(
         raise DataError(f"{data.source}: there are no texts to be negatives. Give anchors with positives, or a corpus.")
     mined_rows: list[list[str]] = [[] for _ in data.anchors]
     near_positives = 0
-    with TemporaryDirectory(prefix="samesense-") as folder:
+    with TemporaryDirectory(prefix=TEMPORARY_FOLDER) as folder:
         path = Path(folder) / "vectors.bin"
         dim = write_unit_vectors(model, pool.texts, path)
         vectors: Embeddings = map_array(path, np.float32, len(pool.texts) * dim).reshape(-1, dim)

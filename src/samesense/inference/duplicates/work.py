@@ -18,7 +18,7 @@ import numpy as np
 from samesense.choices import Chunk
 from samesense.encoder.embedding_cache import Unfinished, remove_unfinished, remove_when_finished
 from samesense.errors import DataError, OutputError
-from samesense.failures import DAMAGED
+from samesense.failures import DAMAGED, TEMPORARY_FOLDER
 from samesense.files import LOCK, is_temporary, map_array, only_writer, read_json, replacing, write_json
 from samesense.hashes import json_hash, rows_hash
 from samesense.inference.duplicates.links import Links
@@ -126,7 +126,7 @@ def open_work(
         ModelError: if a vector is not finite or all zeros.
     """
     if folder is None:
-        holder = TemporaryDirectory(prefix="samesense-")
+        holder = TemporaryDirectory(prefix=TEMPORARY_FOLDER)
         scratch = Path(holder.name)
         dim = write_unit_vectors(model, texts, scratch / VECTORS, chunk=chunk, queries=queries)
         return Work(scratch, About(what, "", "", len(texts), dim), holder)
