@@ -8,9 +8,11 @@ import pytest
 import samesense
 from samesense.data.kinds import detect_kind
 from samesense.data.pairs.read import read_pairs
+from samesense.data.sentences import all_texts
 from samesense.data.texts import read_texts
 from samesense.data.tuples.read import read_tuples
 from samesense.errors import DataError
+from samesense.inference.shards.input import split_shards
 
 PAIRS = [
     ("How do I reset my password?", "How can I change it?", 4.5),
@@ -236,6 +238,33 @@ def test_positives_that_are_their_anchors_are_counted_where_none_is_left():
     )
 
 
-def test_a_table_of_quoted_names_by_the_name_of_a_text_is_refused(tmp_path):
-    path = write(tmp_path / "a.txt", ('"sentence1"', '"sentence2"'), [('"a b"', '"c d"')], " ")
-    assert "has the names of columns, so that it is a table" in refusal(path)
+READERS = {
+    "read": samesense.read,
+    "dedup and the like": read_texts,
+    "training": lambda path: list(all_texts(path)),
+    "shards": lambda path: split_shards([str(path)], 10),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.txt", '"sentence1" "sentence2"\n"a b" "c d"\n', "has the names of columns, so that it is a table"),
+        ("a.tab", "one two\tthree\nfour\tfive\n", "have as many tabs each (1), so that it is a table"),
+        ("a.psv", "sentence1|sentence2\na|b\n", "has the names of columns, so that it is a table"),
+        ("a.txt", "+----+----+\n| a  | b  |\n+----+----+\n| c  | d  |\n", "it is a table drawn with lines"),
+        ("a.de-en", "ein Haus ||| a house\nSchnee ||| snow\n", "have as many marks ||| each (1)"),
+        ("a.txt", '{"text": "a"}\n{"text": "b"}\n', "each line is a JSON object"),
+    ],
+)
+def test_a_table_by_the_name_of_a_text_is_refused_by_every_reader(tmp_path, name, content, message, reader):
+    (tmp_path / name).write_text(content)
+    assert message in refusal(tmp_path / name, READERS[reader])
+
+
+def test_lists_of_texts_are_said_to_be_left_unread(tmp_path, caplog):
+    rows = [{"query": a, "pos": [b], "tags": ["x", "y z"]} for a, b, _ in PAIRS]
+    assert len(read_texts(write_lines(tmp_path / "a.jsonl", rows), columns=None)) == len(PAIRS)
+    (message,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert "column 'pos' holds texts and is not read" in message

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -16,7 +14,6 @@ from samesense.data.extraction.files import holds_document_files, is_document_na
 from samesense.data.pairs.data import PairData
 from samesense.data.rows.columns import (
     ANCHOR_NAMES,
-    KNOWN_NAMES,
     LABEL_NAMES,
     NEGATIVE_NAMES,
     SENTENCE_LABEL_NAMES,
@@ -47,7 +44,6 @@ from samesense.data.rows.columns import (
 )
 from samesense.data.rows.labels import is_quantity
 from samesense.data.rows.sources import (
-    TEXT,
     Source,
     holds_lines,
     in_memory,
@@ -80,7 +76,6 @@ from samesense.data.rows.yes_no import are_answers
 from samesense.data.sentences import Sentences
 from samesense.data.tuples.data import TupleData
 from samesense.errors import DataError
-from samesense.failures import excerpt
 
 DataKind = Literal["pairs", "tuples", "classes", "texts", "documents"]
 """Labelled pairs or triplets; anchors with positives and negatives; sentences with a class each; texts; documents."""
@@ -165,7 +160,8 @@ def detect_kind(source: Source, columns: str | None = None) -> DetectedKind:
     if not in_memory(source) and leads_to(source, Path.is_dir) and holds_arguments(source):
         return DetectedKind("pairs", "the form of a published set")
     if holds_lines(source):
-        _refuse_table(source)
+        if not in_memory(source):
+            next(line_rows(source), None)  # refuses a file that is missing, or seems to be a table
         return DetectedKind("texts", "one text a line", columns=columns)
     rows = list_rows(source, SNIFFED_ROWS)
     if columns is not None:
@@ -194,40 +190,6 @@ def holds_documents_of_text(source: Source) -> bool:
         is_table = bool(split_suffix(name)[0])
         return not is_table and is_document_name(name) and not is_text_file(name)
     return holds_document_files(name)
-
-
-def _refuse_table(source: Source) -> None:
-    """Raise DataError if a text file is missing, or its first lines look like a table or JSON."""
-    if in_memory(source):
-        return
-    texts = (str(cells[TEXT]) for _, cells in islice(line_rows(source), SNIFFED_ROWS))
-    lines = [text for text in texts if text.strip()]
-    table_form = _form_of_table(lines)
-    if table_form is not None:
-        description, suffix = table_form
-        fix = "Rename it, with the names of its columns in the first line."
-        if suffix == ".jsonl":
-            fix = "Rename it."
-        raise DataError(f"{source}: {description}, and its name does not end in {suffix}. {fix}")
-
-
-def _form_of_table(lines: Sequence[str]) -> tuple[str, str] | None:
-    """Return a description of a text file that is a table or JSON, with its proper ending; ``None`` if it has texts."""
-    if not lines:
-        return None
-    # More than half, because a text may quote JSON.
-    if sum(line.startswith('{"') and line.endswith("}") for line in lines) > len(lines) // 2:
-        return "each line is a JSON object", ".jsonl"
-    # The same number of tabs in nine of ten lines is a table.
-    tabs = [line.count("\t") for line in lines]
-    tab_count = max(set(tabs), key=tabs.count)
-    if len(tabs) > 1 and tab_count and 10 * tabs.count(tab_count) >= 9 * len(tabs):
-        return f"its lines have as many tabs each ({tab_count}), so that it is a table", ".tsv"
-    # Whatever the delimiter is: two known names in one line are no text.
-    names = [plain(name.strip('"')) for name in re.split(r"[,;|\t]|(?<=\") (?=\")", lines[0])]
-    if len(lines) > 1 and len(KNOWN_NAMES.intersection(names)) > 1:
-        return f"its first line, {excerpt(lines[0])}, has the names of columns, so that it is a table", ".csv"
-    return None
 
 
 def _kind_of_columns(rows: Sequence[Row], columns: str, source: str) -> DataKind:

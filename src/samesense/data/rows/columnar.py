@@ -75,8 +75,8 @@ class _Block(Protocol):
     def may_hold_texts(self, name: str) -> bool:
         """Return whether the type of a column allows texts."""
 
-    def may_hold_objects(self, name: str) -> bool:
-        """Return whether the type of a column allows objects, or lists of them."""
+    def may_nest_texts(self, name: str) -> bool:
+        """Return whether the type of a column allows objects or lists that hold texts."""
 
 
 class Cells(Mapping[str, object]):
@@ -123,9 +123,9 @@ class Cells(Mapping[str, object]):
         """Return whether the type of a column allows texts; nothing is decoded."""
         return self._block.may_hold_texts(name)
 
-    def may_hold_objects(self, name: str) -> bool:
-        """Return whether the type of a column allows objects, or lists of them; nothing is decoded."""
-        return self._block.may_hold_objects(name)
+    def may_nest_texts(self, name: str) -> bool:
+        """Return whether the type of a column allows objects or lists that hold texts; nothing is decoded."""
+        return self._block.may_nest_texts(name)
 
     def __repr__(self) -> str:
         return f"Cells({listed(self._block.names)})"
@@ -136,9 +136,9 @@ def may_hold_texts(cells: Mapping[str, object], name: str) -> bool:
     return not isinstance(cells, Cells) or cells.may_hold_texts(name)
 
 
-def may_hold_objects(cells: Mapping[str, object], name: str) -> bool:
-    """Return whether the type of a column allows objects, or lists of them; true if the source has no types."""
-    return not isinstance(cells, Cells) or cells.may_hold_objects(name)
+def may_nest_texts(cells: Mapping[str, object], name: str) -> bool:
+    """Return whether the type of a column allows objects or lists that hold texts; true if the source has no types."""
+    return not isinstance(cells, Cells) or cells.may_nest_texts(name)
 
 
 class ArrowBlock:
@@ -189,9 +189,9 @@ class ArrowBlock:
         """Return whether the type of a column allows texts."""
         return name in self._converted or _is_textual(self._table.schema.field(name).type)
 
-    def may_hold_objects(self, name: str) -> bool:
-        """Return whether the type of a column allows objects, or lists of them."""
-        return _is_struct(self._table.schema.field(name).type)
+    def may_nest_texts(self, name: str) -> bool:
+        """Return whether the type of a column allows objects or lists that hold texts."""
+        return _nests_texts(self._table.schema.field(name).type)
 
 
 class _Location:
@@ -261,12 +261,12 @@ def _is_textual(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
-def _is_struct(kind: pa.DataType) -> bool:
-    """Return whether values of a type are objects, or lists of them."""
+def _nests_texts(kind: pa.DataType) -> bool:
+    """Return whether values of a type are objects or lists that may hold texts."""
     import pyarrow as pa
 
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return _is_struct(kind.value_type)
+        return _nests_texts(kind.value_type) or _is_textual(kind.value_type)
     return bool(pa.types.is_struct(kind))
 
 
@@ -327,9 +327,9 @@ class _Group:
         """Return whether the type of a column allows texts."""
         return name in self._converted or _is_textual(self._table.type_of(name))
 
-    def may_hold_objects(self, name: str) -> bool:
-        """Return whether the type of a column allows objects, or lists of them."""
-        return _is_struct(self._table.type_of(name))
+    def may_nest_texts(self, name: str) -> bool:
+        """Return whether the type of a column allows objects or lists that hold texts."""
+        return _nests_texts(self._table.type_of(name))
 
 
 class _Column:

@@ -9,7 +9,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from samesense.data.rows.columnar import Cells, parquet_rows
-from samesense.data.rows.columns import Row
+from samesense.data.rows.columns import KNOWN_NAMES, Row, plain
 from samesense.data.rows.delimited import delimited_rows
 from samesense.data.rows.json_rows import json_lines_rows, json_rows
 from samesense.data.rows.memory import (
@@ -38,7 +38,7 @@ from samesense.data.rows.text import (
     workbook_error,
 )
 from samesense.errors import ConfigError, DataError
-from samesense.failures import broken_link, imported
+from samesense.failures import broken_link, excerpt, imported
 from samesense.hub import hub_access
 from samesense.places import JOINT
 from samesense.urls import Name, is_file, is_readable, is_url, local
@@ -322,7 +322,59 @@ def line_rows(source: str | Path, *, blank_end: bool = False) -> Iterator[Row]:
         lines = read_lines(source)
     else:
         raise missing_file(str(source))
-    return rows_of_lines("", source, lines if blank_end else without_blank_end(lines))
+    rows = rows_of_lines("", source, lines if blank_end else without_blank_end(lines))
+    if str(source) == STANDARD_INPUT:
+        return rows
+    return _rows_of_texts(rows, str(source))
+
+
+def _rows_of_texts(rows: Iterator[Row], source: str) -> Iterator[Row]:
+    first = list(islice(rows, _SNIFFED_LINES))
+    refuse_table(first, source)
+    yield from first
+    yield from rows
+
+
+def refuse_table(rows: Sequence[Row], source: str) -> None:
+    """Raise DataError if the first lines of a text file look like a table or JSON."""
+    lines = [text for _, cells in rows[:_SNIFFED_LINES] if (text := str(cells[TEXT])).strip()]
+    table_form = _form_of_table(lines)
+    if table_form is not None:
+        description, suffix = table_form
+        fix = "Rename it, with the names of its columns in the first line."
+        if suffix == ".jsonl":
+            fix = "Rename it."
+        raise DataError(f"{source}: {description}, and its name does not end in {suffix}. {fix}")
+
+
+_SNIFFED_LINES = 1000
+"""Lines of a text file that are inspected to see whether it is a table."""
+
+
+def _form_of_table(lines: Sequence[str]) -> tuple[str, str] | None:
+    """Return a description of a text file that is a table or JSON, with its proper ending; ``None`` if it has texts."""
+    if not lines:
+        return None
+    # More than half, because a text may quote JSON.
+    if sum(line.startswith('{"') and line.endswith("}") for line in lines) > len(lines) // 2:
+        return "each line is a JSON object", ".jsonl"
+    if _FRAME.fullmatch(lines[0].strip()):
+        return "it is a table drawn with lines", ".csv"
+    # The same number of marks in nine of ten lines is a table; no text has the bars of aligned sentences.
+    for mark, name in (("\t", "tabs"), ("|||", "marks |||")):
+        counts = [line.count(mark) for line in lines]
+        count = max(set(counts), key=counts.count)
+        if len(counts) > 1 and count and 10 * counts.count(count) >= 9 * len(counts):
+            return f"its lines have as many {name} each ({count}), so that it is a table", ".tsv"
+    # Whatever the delimiter is: two known names in one line are no text.
+    names = [plain(name.strip('"')) for name in re.split(r"[,;|\t]|(?<=\") (?=\")", lines[0])]
+    if len(lines) > 1 and len(KNOWN_NAMES.intersection(names)) > 1:
+        return f"its first line, {excerpt(lines[0])}, has the names of columns, so that it is a table", ".csv"
+    return None
+
+
+_FRAME = re.compile(r"\+(-+\+){2,}")
+"""The upper edge of a table that is drawn with lines, as mysql does."""
 
 
 def missing_file(source: str) -> DataError:

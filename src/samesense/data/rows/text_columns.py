@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
-from samesense.data.rows.columnar import Cells, may_hold_objects, may_hold_texts
+from samesense.data.rows.columnar import Cells, may_hold_texts, may_nest_texts
 from samesense.data.rows.columns import (
     CLASS_NAMES,
     KNOWN_NAMES,
@@ -207,15 +207,20 @@ def object_columns(rows: Sequence[Row]) -> list[str]:
     """Return the columns of objects, or of lists of objects, that hold texts of several words."""
     first_rows = rows[:_OBJECT_ROWS]
     names = names_in(first_rows)[:MOST_LOOKED_INTO]
-    return [name for name in names if _holds_objects(first_rows, name)]
+    return [name for name in names if any(map(_holds_object, _nested_texts(first_rows, name)))]
 
 
-def _holds_objects(rows: Sequence[Row], name: str) -> bool:
-    if not rows or not may_hold_objects(rows[0][1], name):
-        return False
-    cells = [cells.get(name) for _, cells in rows]
-    values = [value for cell in cells for value in (cell if isinstance(cell, list) else [cell])]
-    return any(isinstance(value, dict) and _holds_words(value) for value in values)
+def _nested_texts(rows: Sequence[Row], name: str) -> list[object]:
+    """Return the cells of a column that are objects or lists, and hold texts of several words."""
+    if not rows or not may_nest_texts(rows[0][1], name):
+        return []
+    cells = [cells.get(name) for _, cells in rows[:_OBJECT_ROWS]]
+    return [cell for cell in cells if isinstance(cell, dict | list) and _holds_words(cell)]
+
+
+def _holds_object(cell: object) -> bool:
+    """Return whether a cell is an object, or a list of them."""
+    return isinstance(cell, dict) or (isinstance(cell, list) and any(isinstance(value, dict) for value in cell))
 
 
 def _holds_words(value: object, depth: int = 0) -> bool:
@@ -544,11 +549,11 @@ def _is_unread_text(rows: Sequence[Row], name: str) -> bool:
 
     Columns of Parquet are not read for this, because they may be large or damaged.
     """
-    if identifies(name) or not may_hold_texts(rows[0][1], name):
+    if identifies(name):
         return False
     if not isinstance(rows[0][1], dict):
-        return True
-    if _holds_objects(rows[:_OBJECT_ROWS], name):
+        return may_hold_texts(rows[0][1], name)
+    if _nested_texts(rows, name):
         return True
     are_texts = _are_texts([cells.get(name) for _, cells in _sniff(rows)])
     return are_texts and (len(rows) < 4 or not has_repeated_values(rows, name))

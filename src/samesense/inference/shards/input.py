@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from samesense.data.examples import spread_over
 from samesense.data.rows.blocks import Block, blocks, rows_at
 from samesense.data.rows.columns import BadRow, Row, bad_rows_error, bad_texts
-from samesense.data.rows.sources import missing_file, names_in, refuse_columns
+from samesense.data.rows.sources import missing_file, names_in, refuse_columns, refuse_table
 from samesense.data.rows.text import current_options, split_suffix
 from samesense.data.rows.text_columns import text_column
 from samesense.errors import ConfigError, DataError
@@ -184,6 +184,7 @@ class _Cutter:
         """Return the file with its format and columns, from its first rows."""
         if not split_suffix(file.path)[0]:
             refuse_columns(file.path, columns=self._columns, keep=self._keep)
+            refuse_table(first.rows, file.path)
             return replace(file, form=first.form)
         text = text_column(first.rows, self._columns, file.path)
         columns = kept_columns(names_in(first.rows), text, self._keep, file.path)
