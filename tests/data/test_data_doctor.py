@@ -182,5 +182,6 @@ def test_texts_in_the_quotes_of_another_program_and_texts_that_say_none_are_warn
 
 def test_quotes_of_windows_that_became_control_characters_are_warned_of():
     data = read_pairs([("\u0093a\u0094", "b", 1), ("c", "d", 0)])
-    warning = "1 texts hold control characters in place of curly quotes or dashes: convert from WINDOWS-1252"
-    assert warning in examine(data).warnings
+    (warning,) = examine(data).warnings
+    assert warning.startswith("1 texts hold control characters in place of curly quotes or dashes")
+    assert warning.endswith("convert from WINDOWS-1252")

@@ -145,6 +145,7 @@ def test_a_mark_without_width_is_no_part_of_a_name(tmp_path):
         ("HITId,Input.a,Input.b,Answer.x", "3X{0},{1},{2},{3}", "Input.a,Input.b,Answer.x"),
         ("ResponseId,Q1,Q2,Q3", "R_{0},{1},{2},{3}", "Q1,Q2,Q3"),
         ("key,first,second,alike", "doc-{0},{1},{2},{3}", "first,second,alike"),
+        ("sku,name,description,brand", "A{0},{1},{2},x", "name,description"),
         ("text1,text2,status,alike", "{1},{2},done,{3}", "text1,text2,alike"),
     ],
 )
@@ -189,6 +190,38 @@ def test_objects_of_parquet_are_told_by_their_type(tmp_path):
     columns = {"set": ["done"] * 6, "data": [{"a": a, "b": b} for a, b, _ in PAIRS]}
     pq.write_table(pa.table(columns), tmp_path / "a.parquet")
     assert "column 'data' holds objects" in refusal(tmp_path / "a.parquet")
+
+
+@pytest.mark.parametrize("answers", [("Y", "N"), ("1", "0"), ("true", "false")])
+def test_two_texts_beside_yes_and_no_are_asked_for(tmp_path, answers):
+    rows = [(*pair[:2], answers[number % 2]) for number, pair in enumerate(PAIRS)]
+    path = write(tmp_path / "a.csv", ("text", "duplicate_text", "is_dup"), rows)
+    assert refusal(path).endswith("Name two texts and the label: `columns` text,duplicate_text,is_dup")
+
+
+@pytest.mark.parametrize("declaration", ["sep=\t", '"sep=\t"', "sep=;"])
+def test_a_declared_mark_may_be_a_tab(tmp_path, declaration):
+    mark = declaration.strip('"')[-1]
+    path = tmp_path / "a.csv"
+    rows = [mark.join(("sentence1", "sentence2", "score")), *(mark.join(map(str, pair)) for pair in PAIRS)]
+    path.write_bytes("\r\n".join([declaration, *rows, ""]).encode())
+    assert samesense.read(path).labels == [pair[2] for pair in PAIRS]
+
+
+@pytest.mark.parametrize(
+    ("text", "warning"),
+    [
+        ("b'He said no.'", "1 texts are written as bytes of Python, such as"),
+        ("Passwort zur\u00c3\u00bcck", "1 texts seem to be UTF-8 that was read in another encoding, such as"),
+        ("it\u00e2\u20ac\u2122s", "1 texts seem to be UTF-8 that was read in another encoding, such as"),
+        ("it\u0092s", "1 texts hold control characters"),
+    ],
+)
+def test_every_kind_warns_of_texts_that_a_program_has_changed(text, warning):
+    for source in (["a b", text], [("a b", "c d"), (text, "e f")], [("a b", "c d", 1), (text, "e f", 0)]):
+        assert any(line.startswith(warning) for line in samesense.doctor(source).warnings)
+    for fine in ("\u00c2ge \u00c3o", "S\u00c3O PAULO", "ch\u00e2teau", "big", "b'"):
+        assert samesense.doctor(["a b", fine]).warnings == []
 
 
 def test_a_label_is_never_left_unread_in_silence(tmp_path):

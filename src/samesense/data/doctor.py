@@ -18,8 +18,8 @@ from samesense.data.pairs.doctor import (
     DataReport,
     describe_texts,
     examine,
+    text_warnings,
     texts_line,
-    warn_of_placeholders,
 )
 from samesense.data.pairs.keys import plain_pair, plain_text, sentences_of
 from samesense.data.pairs.read import read_pairs
@@ -272,7 +272,7 @@ def _build_report(
         texts=describe_texts(texts),
         overlaps=dict(overlaps),
         conflicts=list(conflicts),
-        warnings=[*shared, *contradictions, *warnings, *warn_of_placeholders(texts)],
+        warnings=[*shared, *contradictions, *warnings, *text_warnings(texts)],
         **fields,
     )
 

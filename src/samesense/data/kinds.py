@@ -385,6 +385,9 @@ def _detect_from_cells(rows: Sequence[Row], source: str) -> DetectedKind | None:
     # Names of pairs without a label: the caller's error says what is missing.
     if first_pair_of(TEXT_PAIRS, spelled):
         return None
+    # A second text beside yes and no is a pair, under names that do not say so.
+    if len(texts) == 2 and len(other_columns) == 1 and _holds_answers(rows, other_columns[0]):
+        return None
     document_names = [name for name in TEXT_NAMES if name in spelled]
     if document_names and not single_column:
         return DetectedKind("documents", f"the column {document_names[0]}")
@@ -450,6 +453,12 @@ def _guess_two_columns(rows: Sequence[Row], texts: Sequence[str], source: str) -
     return _guess(
         "tuples", texts, f"two columns of texts without a label, {join_names(texts)}, taken to belong together"
     )
+
+
+def _holds_answers(rows: Sequence[Row], name: str) -> bool:
+    """Return whether a column says yes and no, in words, truth values or 1 and 0."""
+    values = {str(cell).strip() for _, cells in rows if (cell := cells.get(name)) not in (None, "")}
+    return values in ({"0", "1"}, {"0.0", "1.0"}, {"True", "False"}) or (len(values) == 2 and are_answers(list(values)))
 
 
 ROWS_OF_A_CLASS = 8

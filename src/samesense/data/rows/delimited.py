@@ -245,7 +245,7 @@ def _declared_mark(first: Sequence[Line]) -> str:
     """Return the delimiter that the first line declares, as Excel's ``sep=;`` does; ``""`` for none."""
     declaration = None
     if first:
-        declaration = _DECLARED_MARK.fullmatch(first[0][1].strip().strip('"'))
+        declaration = _DECLARED_MARK.fullmatch(first[0][1].strip("\r\n ").strip('"'))
     if declaration is None:
         return ""
     return declaration[1]

@@ -593,6 +593,9 @@ def _varies(rows: Sequence[Row], name: str) -> bool:
     is_constant = len(values) > 3 and len(set(map(str, values))) == 1
     if any(isinstance(value, list | dict) for value in values) or (is_constant and numbers[0] is None):
         return False
+    # Words that are all different are keys rather than labels.
+    if len(values) > 3 and not any(number is not None for number in numbers) and len(set(values)) == len(values):
+        return False
     # Distinct integers are row numbers rather than labels.
     are_integers = all(number is not None and number.is_integer() for number in numbers)
     return bool(values) and not (are_integers and len(numbers) > 3 and len(set(numbers)) == len(numbers))
