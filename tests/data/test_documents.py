@@ -8,12 +8,11 @@ import pytest
 
 from samesense.data.documents import (
     document_files,
-    held_out,
     holds_documents,
     read_documents,
-    split_paragraphs,
-    split_sentences,
+    take_held_out,
 )
+from samesense.data.sentence_splitting import split_paragraphs, split_sentences
 from samesense.errors import ConfigError, DataError, MissingExtraError
 
 DOCUMENTS = [
@@ -64,8 +63,8 @@ def test_an_empty_file_holds_no_document(tmp_path):
 
 def test_a_document_that_allows_no_comparison_is_never_held_out():
     """One section is compared by document; one sentence, however often, with nothing."""
-    assert 160 < len(list(held_out([[[f"Sentence {number}.", "Another."]] for number in range(200)], 0.9))) < 200
-    assert not list(held_out([[[f"Sentence {number}."] * 2] for number in range(200)], 0.9))
+    assert 160 < len(list(take_held_out([[[f"Sentence {number}.", "Another."]] for number in range(200)], 0.9))) < 200
+    assert not list(take_held_out([[[f"Sentence {number}."] * 2] for number in range(200)], 0.9))
 
 
 def test_paragraphs_are_parted_by_blank_lines():

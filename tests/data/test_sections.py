@@ -1,6 +1,6 @@
 import pytest
 
-from samesense.data.documents import section_triplets
+from samesense.data.section_triplets import draw_section_triplets
 from samesense.errors import ConfigError, DataError
 
 
@@ -16,7 +16,7 @@ def section_of(document, sentence):
 
 
 def test_triplets_follow_the_rule():
-    triplets = section_triplets(DOCUMENTS, per_document=4, seed=1)
+    triplets = draw_section_triplets(DOCUMENTS, per_document=4, seed=1)
     assert len(triplets) == 8  # the document of one section has none
     for anchor, positive, negative in triplets:
         source_document = DOCUMENTS[0] if anchor.startswith("first") else DOCUMENTS[1]
@@ -29,12 +29,12 @@ def test_triplets_follow_the_rule():
 
 
 def test_no_anchor_twice_and_no_more_than_there_are():
-    anchors = [anchor for anchor, _, _ in section_triplets(DOCUMENTS, per_document=100)]
+    anchors = [anchor for anchor, _, _ in draw_section_triplets(DOCUMENTS, per_document=100)]
     assert len(anchors) == len(set(anchors)) == 12  # a section of one sentence has no anchor
 
 
 def test_everything_allowed_is_drawn_about_equally_often():
-    drawn = [triplet for seed in range(900) for triplet in section_triplets([DOCUMENTS[0]], 1, seed)]
+    drawn = [triplet for seed in range(900) for triplet in draw_section_triplets([DOCUMENTS[0]], 1, seed)]
     for column, expected in ((0, 8), (1, 8), (2, 9)):
         counts = {}
         for triplet in drawn:
@@ -46,16 +46,16 @@ def test_everything_allowed_is_drawn_about_equally_often():
 
 
 def test_seed_and_position_fix_the_draws():
-    same = section_triplets(DOCUMENTS, 2, seed=3)
-    assert section_triplets(DOCUMENTS, 2, seed=3) == same
-    assert section_triplets(DOCUMENTS, 2, seed=4) != same
-    assert section_triplets([DOCUMENTS[0], document("other", [4, 4])], 2, seed=3)[:2] == same[:2]
+    same = draw_section_triplets(DOCUMENTS, 2, seed=3)
+    assert draw_section_triplets(DOCUMENTS, 2, seed=3) == same
+    assert draw_section_triplets(DOCUMENTS, 2, seed=4) != same
+    assert draw_section_triplets([DOCUMENTS[0], document("other", [4, 4])], 2, seed=3)[:2] == same[:2]
 
 
 def test_repeated_sentences_are_never_positive_and_negative_at_once():
     repeated = [["a", "a", "b"], ["b", "c"], ["a", "d"]]
     for seed in range(60):
-        for anchor, positive, negative in section_triplets([repeated], 9, seed):
+        for anchor, positive, negative in draw_section_triplets([repeated], 9, seed):
             assert len({anchor, positive, negative}) == 3
             assert any({anchor, positive} <= set(section) and negative not in section for section in repeated)
 
@@ -63,7 +63,7 @@ def test_repeated_sentences_are_never_positive_and_negative_at_once():
 @pytest.mark.parametrize("documents", [[], [[["a", "b"]]], [[["a"], ["b"]]], [[["a", "b"], ["b", "a"]]], [[[], []]]])
 def test_refuses_documents_without_a_triplet(documents):
     with pytest.raises(DataError, match=f"none of {len(documents)} documents"):
-        section_triplets(documents, 3)
+        draw_section_triplets(documents, 3)
 
 
 @pytest.mark.parametrize(
@@ -76,10 +76,10 @@ def test_refuses_documents_without_a_triplet(documents):
 )
 def test_refuses_what_is_no_sentence(documents, text):
     with pytest.raises(DataError, match=text):
-        section_triplets(documents, 3)
+        draw_section_triplets(documents, 3)
 
 
 @pytest.mark.parametrize("settings", [{"per_document": 0}, {"per_document": 1, "seed": -1}])
 def test_refuses_settings_out_of_range(settings):
     with pytest.raises(ConfigError):
-        section_triplets(DOCUMENTS, **settings)
+        draw_section_triplets(DOCUMENTS, **settings)

@@ -10,7 +10,7 @@ from transformers import TrainerCallback
 from samesense.cli.main import app
 from samesense.context.corpus.corpus import Corpus
 from samesense.data import read_pairs
-from samesense.data.documents import held_out, read_documents, without_held_out
+from samesense.data.documents import drop_held_out, read_documents, take_held_out
 from samesense.errors import ConfigError, OutputError
 from samesense.inference.models.load import load
 from samesense.metrics import spearman
@@ -145,7 +145,7 @@ def test_from_documents_to_an_evaluated_model_and_only_what_changed_again(docume
     )
     assert {("sections", name, "accuracy") for name in ("start", "whitened start", "surrogate")} <= {*values}
     learnt = Corpus(output / "origin" / "corpus", ContextSettings(**given).origin_settings().shape())
-    held = list(held_out(read_documents(documents), ORIGIN["held_out_documents"]))
+    held = list(take_held_out(read_documents(documents), ORIGIN["held_out_documents"]))
     assert 16 <= len(held) < 20 and not {text for document in held for section in document for text in section} & {
         *learnt
     }
@@ -317,11 +317,11 @@ def test_settings_of_the_parts_are_checked_at_once(options, words):
 def test_what_is_held_out_depends_on_the_document_alone():
     documents = [[[f"sentence {n}"], ["another"]] for n in range(500)]
     documents += [[[f"sentence {n}", "another"]] for n in range(500, 1000)] + [[["alone"]]] * 9
-    some = list(held_out(documents, 0.2))
+    some = list(take_held_out(documents, 0.2))
     assert 80 < sum(len(document) == 1 for document in some) < 120 and [["alone"]] not in some
-    assert 150 < len(some) < 250 and list(held_out(reversed(documents), 0.2)) == some[::-1]
-    assert list(without_held_out(documents, 0.2)) == [document for document in documents if document not in some]
-    assert not list(held_out(documents, 0.0))
+    assert 150 < len(some) < 250 and list(take_held_out(reversed(documents), 0.2)) == some[::-1]
+    assert list(drop_held_out(documents, 0.2)) == [document for document in documents if document not in some]
+    assert not list(take_held_out(documents, 0.0))
 
 
 def test_the_origin_is_by_a_bank_and_documents_are_held_out_of_it(tmp_path):

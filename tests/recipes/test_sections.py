@@ -5,7 +5,8 @@ import json
 import pytest
 
 from samesense.cli.main import app
-from samesense.data.documents import read_documents, section_triplets
+from samesense.data.documents import read_documents
+from samesense.data.section_triplets import draw_section_triplets
 from samesense.errors import DataError
 from samesense.evaluation.sections import SectionTask
 from samesense.inference.models.load import load
@@ -33,7 +34,7 @@ def documents(tmp_path_factory):
 
 def test_what_is_read_are_the_triplets_of_the_documents(documents):
     harvest = read_triplets([documents], SectionsSettings(per_document=4, triplets_seed=2))
-    assert harvest.triplets == section_triplets(list(read_documents(documents)), 4, 2)
+    assert harvest.triplets == draw_section_triplets(list(read_documents(documents)), 4, 2)
     assert harvest.summary == "80 triplets of 20 documents of parts.jsonl"
     assert harvest.take([3, 0]).triplets == [harvest.triplets[3], harvest.triplets[0]]
     assert len({harvest.sha256, harvest.take([3, 0]).sha256, harvest.take([0, 3]).sha256}) == 3
@@ -61,7 +62,7 @@ def test_the_command_trains_a_model_that_tells_sections_apart(documents, tiny_tr
     words += ["--learning-rate", "2e-3", "--epochs", "4", "--output", str(tmp_path / "run")]
     app(words, exit_on_error=False, result_action="return_value")
     assert "240 triplets of 20 documents" in capsys.readouterr().err
-    task = SectionTask(section_triplets(list(read_documents(documents)), 10, 9), "parts")
+    task = SectionTask(draw_section_triplets(list(read_documents(documents)), 10, 9), "parts")
     before, after = (
         task.evaluate(load(path, precision="float32")).results[0].value for path in (tiny_trunk, tmp_path / "run")
     )

@@ -254,7 +254,7 @@ def _chosen(
 
 def _read(source: Source, columns: str | None) -> tuple[list[str] | None, list[Pair]]:
     """Return the texts of a source; or ``None`` and its pairs, where a row holds two or more texts."""
-    from samesense.data.documents import read_documents
+    from samesense.data.documents import document_sentences, read_documents
     from samesense.data.kinds import detect_kind
     from samesense.data.pairs.data import PairData
     from samesense.data.pairs.read import read_bare_pairs
@@ -266,7 +266,7 @@ def _read(source: Source, columns: str | None) -> tuple[list[str] | None, list[P
         return list(source.texts), []
     detected = detect_kind(source, columns)
     if detected.kind == "documents" and not in_memory(source):
-        return [text for document in read_documents(source) for section in document for text in section], []
+        return list(document_sentences(read_documents(source))), []
     if detected.kind not in ("pairs", "tuples"):
         return unlabelled_texts(source, columns), []
     names = detected.columns

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from samesense.data.benchmarks.sentences import LabelledSentences, read_sentences
-from samesense.data.documents import read_documents
+from samesense.data.documents import document_sentences, read_documents
 from samesense.data.examples import Conflict, conflict_lines
 from samesense.data.kinds import DataKind, detect_kind
 from samesense.data.others import pairs_in, pairs_of, plain_texts
@@ -232,7 +232,7 @@ def _report_on_texts(data: Sentences, against: Mapping[str, Source], columns: st
 
 def _report_on_documents(source: str, against: Mapping[str, Source]) -> KindReport:
     documents = list(read_documents(source))
-    sentences = [text for document in documents for section in document for text in section]
+    sentences = list(document_sentences(documents))
     if not sentences:
         raise DataError(f"{source}: none of {len(documents)} documents holds a sentence. Name others.")
     empty = sum(not document for document in documents)

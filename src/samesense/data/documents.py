@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import logging
-import re
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, islice
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, get_args
-
-import numpy as np
 
 from samesense.data.extraction.files import (
     DocumentFile,
@@ -24,8 +21,8 @@ from samesense.data.rows.list_cells import FIX, ListCellError, list_in
 from samesense.data.rows.sources import load_rows, read_rows
 from samesense.data.rows.text import is_text_file, read_lines, split_suffix
 from samesense.data.rows.text_columns import log_unread
+from samesense.data.sentence_splitting import Language, split_paragraphs, split_sentences
 from samesense.errors import ConfigError, DataError
-from samesense.failures import imported
 from samesense.hashes import rows_hash
 
 logger = logging.getLogger(__name__)
@@ -36,34 +33,16 @@ Paragraphs = Literal["sections", "documents"]
 TEXT_NAMES = ("text", "document", "article", "content")
 """Accepted names of a column that holds a whole document, the preferred ones first."""
 
-LINES = (".jsonl", ".ndjson")
+JSON_LINES_ENDINGS = (".jsonl", ".ndjson")
 """Endings of files that can hold documents; each may be followed by ``.gz`` and the like."""
 
-Language = Literal["auto", "en", "zh"]
-"""Language whose sentence ends are looked for; ``auto`` decides for each paragraph."""
-
-# A blank line may hold spaces.
-_PARAGRAPHS = re.compile(r"\n[^\S\n]*(?:\n\s*)+")
-# Kana, Han characters, full-width forms, and the punctuation that stands among them.
-_CHINESE = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef\u3000-\u303f\u2018-\u201d\u2026"
-_WITHOUT_SPACES = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uff66-\uff9d"  # kana and Han characters
-_EAST_ASIAN = re.compile(f"[{_WITHOUT_SPACES}]")
-_SPACED_WORD = re.compile(rf"[^\W\d_{_WITHOUT_SPACES}]+")
-_BREAK = re.compile(rf"(?<=[{_CHINESE}])\s*\n\s*(?=[{_CHINESE}])")
-_CHINESE_SENTENCE = re.compile(r"[^。｡！？；…!?]*(?:[。｡！？；…!?]+[\s”’」』）)】》〉]*|$)")
-# Arabic, Devanagari, Urdu, Armenian and Ethiopic marks, which the package for English does not know.
-_OTHER_END = re.compile(r"""(?:(?<=[؟।॥۔։።])|(?<=[؟।॥۔։።][”’»"')\]]))\s+""")
-
-Document = Sequence[Sequence[str]]
+Document = list[list[str]]
 """Sections in order, each a list of sentences."""
-
-Triplet = tuple[str, str, str]
-"""Anchor, positive (from the same section), negative (from another section of the same document)."""
 
 
 def read_documents(
     source: str | Path, *, language: Language = "auto", paragraphs: Paragraphs = "sections"
-) -> Iterator[list[list[str]]]:
+) -> Iterator[Document]:
     """Read documents one by one, in order.
 
     A text file (``.txt``, also compressed) is a document whose paragraphs, separated by blank lines, are its sections.
@@ -76,8 +55,8 @@ def read_documents(
     - ``sentences``: a list of sentences, which is the only section; or
     - ``text`` (also ``document``, ``article``, ``content``): a text whose paragraphs are its sections.
 
-    Texts are split into sentences, see :func:`~samesense.data.documents.split_sentences`; lists of sentences
-    are used as they are. Paragraphs and lists without a sentence give no section.
+    Texts are split into sentences, see :func:`~samesense.data.sentence_splitting.split_sentences`; lists of
+    sentences are used as they are. Paragraphs and lists without a sentence give no section.
 
     Yields:
         Documents; a row without any text is an empty list.
@@ -89,39 +68,40 @@ def read_documents(
     """
     if paragraphs not in get_args(Paragraphs):
         raise ConfigError(f"paragraphs must be one of {', '.join(get_args(Paragraphs))}; received {paragraphs!r}.")
-    # The documents are generated lazily, so an empty source shows only at the end.
-    any_document = False
-    for sections, is_text in _iterate_documents(source, language):
-        any_document = True
-        # Lists of sentences have their documents told apart already.
-        if is_text and paragraphs == "documents":
-            yield from ([section] for section in sections)
-        else:
-            yield sections
-    if not any_document:
+    # Files and rows are read lazily, so an empty source shows only at the end.
+    is_empty = True
+    for documents in _read_each(source, language, paragraphs):
+        is_empty = False
+        yield from documents
+    if is_empty:
         raise DataError(f"{source} holds no document. Give a text file, a folder of them, or rows with text.")
 
 
-def without_held_out(documents: Iterable[list[list[str]]], fraction: float) -> Iterator[list[list[str]]]:
-    """Yield the documents that :func:`held_out` does not yield."""
+def document_sentences(documents: Iterable[Document]) -> Iterator[str]:
+    """Yield the sentences of all documents, in order."""
+    return (sentence for document in documents for section in document for sentence in section)
+
+
+def drop_held_out(documents: Iterable[Document], fraction: float) -> Iterator[Document]:
+    """Yield the documents that :func:`take_held_out` does not yield."""
     return (document for document in documents if not _is_held_out(document, fraction))
 
 
-def held_out(documents: Iterable[list[list[str]]], fraction: float) -> Iterator[list[list[str]]]:
+def take_held_out(documents: Iterable[Document], fraction: float) -> Iterator[Document]:
     """Yield this share of the documents with two different sentences or more, chosen by a hash of their content."""
     return (document for document in documents if _is_held_out(document, fraction))
 
 
-def _is_held_out(document: list[list[str]], fraction: float) -> bool:
+def _is_held_out(document: Document, fraction: float) -> bool:
     # A document of one sentence allows no comparison, so it may be learnt from.
-    if len({sentence for section in document for sentence in section}) < 2:
+    if len(set(document_sentences([document]))) < 2:
         return False
     # The first 12 hexadecimal digits of the hash, as a uniform number below 16**12.
     return int(rows_hash(document)[:12], 16) < fraction * 16**12
 
 
-def _iterate_documents(source: str | Path, language: Language) -> Iterator[tuple[list[list[str]], bool]]:
-    """Yield documents, each with whether it was a single text (rather than lists of sentences)."""
+def _read_each(source: str | Path, language: Language, paragraphs: Paragraphs) -> Iterator[list[Document]]:
+    """Yield the documents of each file or row, which are several only where the paragraphs of a text are documents."""
     path = Path(source).expanduser()
     files = document_files(path)
     for file in files:
@@ -133,7 +113,7 @@ def _iterate_documents(source: str | Path, language: Language) -> Iterator[tuple
                 raise
             logger.warning(f"left out: {error}")
             continue
-        yield sections, True
+        yield _documents_of_text(sections, paragraphs)
     if not files:
         column: str | None = None
         for row in load_rows(source):
@@ -141,7 +121,16 @@ def _iterate_documents(source: str | Path, language: Language) -> Iterator[tuple
             if column is None:
                 column = _find_column(source, row)
                 log_unread([row], [column], str(source), f"Only {column!r} is read of documents.")
-            yield _sections_of_row(source, row, column, language), column in TEXT_NAMES
+            sections = _sections_of_row(source, row, column, language)
+            # Rows with lists of sentences are documents already.
+            yield _documents_of_text(sections, paragraphs) if column in TEXT_NAMES else [sections]
+
+
+def _documents_of_text(sections: Document, paragraphs: Paragraphs) -> list[Document]:
+    """Return a text as one document, or each of its paragraphs as a document of one section."""
+    if paragraphs == "documents":
+        return [[section] for section in sections]
+    return [sections]
 
 
 def document_files(path: Path) -> list[DocumentFile]:
@@ -158,7 +147,7 @@ def document_files(path: Path) -> list[DocumentFile]:
     return documents.files
 
 
-def _read_sections(file: DocumentFile, language: Language) -> list[list[str]]:
+def _read_sections(file: DocumentFile, language: Language) -> Document:
     """Return the sections of a file, one per heading, or one per paragraph where there are no headings.
 
     Table rows and code are not sentences and are left out.
@@ -170,7 +159,7 @@ def _read_sections(file: DocumentFile, language: Language) -> list[list[str]]:
         return paragraphs
     blocks = [block for block in read_document_file(file).blocks if block.kind in ("heading", "text")]
     has_headings = any(block.kind == "heading" for block in blocks)
-    sections: list[list[str]] = [[]]
+    sections: Document = [[]]
     for block in blocks:
         # Without headings, each paragraph starts a section.
         if block.kind == "heading" or not has_headings:
@@ -180,7 +169,7 @@ def _read_sections(file: DocumentFile, language: Language) -> list[list[str]]:
     return [section for section in sections if section]
 
 
-def _split_text(text: str, language: Language) -> list[list[str]]:
+def _split_text(text: str, language: Language) -> Document:
     return [split_sentences(paragraph, language) for paragraph in split_paragraphs(text)]
 
 
@@ -195,7 +184,7 @@ def _find_column(source: str | Path, row: Row) -> str:
     return column
 
 
-def _sections_of_row(source: str | Path, row: Row, column: str, language: Language) -> list[list[str]]:
+def _sections_of_row(source: str | Path, row: Row, column: str, language: Language) -> Document:
     number, cells = row
     value = cells.get(column)
     if column in TEXT_NAMES and isinstance(value, str):
@@ -205,7 +194,7 @@ def _sections_of_row(source: str | Path, row: Row, column: str, language: Langua
             value = list_in(value) or value
     except ListCellError as error:
         raise DataError(f"{source}, row {number}, column {column!r}: {error}. {FIX.capitalize()}.") from error
-    sections: list[list[str]] | None = None
+    sections: Document | None = None
     expected = "a text"
     if column == "sections":
         sections = _filled_lists(value)
@@ -221,7 +210,7 @@ def _sections_of_row(source: str | Path, row: Row, column: str, language: Langua
     return sections
 
 
-def _filled_lists(value: Any) -> list[list[str]] | None:
+def _filled_lists(value: Any) -> Document | None:
     """Return the non-empty lists of sentences in ``value``; ``None`` if it is not a list of lists of texts."""
     lists = _sentence_lists(value)
     if lists is None or not all(text.strip() for sentences in lists for text in sentences):
@@ -229,7 +218,7 @@ def _filled_lists(value: Any) -> list[list[str]] | None:
     return [sentences for sentences in lists if sentences]
 
 
-def _sentence_lists(value: Any) -> list[list[str]] | None:
+def _sentence_lists(value: Any) -> Document | None:
     """Return lists of texts, given as such or as objects with ``sentences``; ``None`` for anything else."""
     if not isinstance(value, list):
         return None
@@ -242,106 +231,6 @@ def _sentence_lists(value: Any) -> list[list[str]] | None:
 
 def holds_documents(source: str | Path) -> bool:
     """Return whether a file has JSON lines and its first object has ``sections``."""
-    if split_suffix(Path(source).name)[0] not in LINES:
+    if split_suffix(Path(source).name)[0] not in JSON_LINES_ENDINGS:
         return False
     return any("sections" in cells for _, cells in islice(read_rows(source), 1))
-
-
-def split_paragraphs(text: str) -> list[str]:
-    """Return the paragraphs of ``text``, which are separated by blank lines, without surrounding whitespace."""
-    # Line ends of Windows and of old Macs.
-    unified = text.replace("\r\n", "\n").replace("\r", "\n")
-    return [paragraph.strip() for paragraph in _PARAGRAPHS.split(unified) if paragraph.strip()]
-
-
-def split_sentences(paragraph: str, language: Language = "auto") -> list[str]:
-    """Return the sentences of a paragraph (a text without blank lines) in order, each on one line.
-
-    English is split by ``nupunkt``, a Punkt model that knows abbreviations, and after ؟।॥۔։። before a space.
-    Chinese and Japanese are split after 。！？；… (several in a row count as one) and the closing quotes and brackets
-    that follow. ``"auto"`` chooses Chinese where there are at least as many Han characters and kana as other words.
-    Line breaks within a paragraph become spaces; between Chinese characters they are removed. MissingExtraError if
-    ``nupunkt`` is needed and absent.
-
-    Source: Kiss and Strunk 2006, "Unsupervised Multilingual Sentence Boundary Detection" (Punkt).
-    """
-    if language not in get_args(Language):
-        raise ConfigError(f"language must be one of {', '.join(get_args(Language))}; received {language!r}.")
-    if language == "zh" or (language == "auto" and _is_chinese(paragraph)):
-        line = " ".join(_BREAK.sub("", paragraph).split())
-        return [piece.strip() for piece in _CHINESE_SENTENCE.findall(line) if piece.strip()]
-    split = imported("nupunkt", "harvest").sentences
-    sentences = [" ".join(sentence.split()) for sentence in split(" ".join(paragraph.split()))]
-    return [piece for sentence in sentences for piece in _OTHER_END.split(sentence)]
-
-
-def _is_chinese(text: str) -> bool:
-    characters = len(_EAST_ASIAN.findall(text))
-    return characters > 0 and characters >= len(_SPACED_WORD.findall(text))
-
-
-def section_triplets(documents: Sequence[Document], per_document: int, seed: int = 0) -> list[Triplet]:
-    """Draw triplets from documents with sections, at most ``per_document`` from each, in the order of the documents.
-
-    In each document, anchors are drawn without replacement from the sentences that allow a triplet; the positive is
-    then drawn from the other sentences of the anchor's section, and the negative from all sentences that do not occur
-    in that section. A document with too few such anchors gives fewer triplets, or none. The draw depends on ``seed``
-    and the position of the document, not on the other documents. DataError if a sentence is blank or not a text, or
-    no document allows a triplet.
-
-    Source: Ein Dor et al. (2018), "Learning thematic similarity metric from article sections using triplet networks".
-    Differs: sections and sentences are drawn at random, without the paper's filters of short sections and sentences.
-    """
-    if per_document < 1:
-        raise ConfigError(f"per_document must be at least 1, got {per_document}.")
-    if seed < 0:
-        raise ConfigError(f"seed must be 0 or larger, got {seed}.")
-    triplets: list[Triplet] = []
-    for number, document in enumerate(documents):
-        _check_sentences(document, number)
-        triplets += _draw_triplets(document, per_document, np.random.default_rng([seed, number]))
-    if not triplets:
-        raise DataError(
-            f"A triplet needs a document with two sections, one of them with two different sentences; none of "
-            f"{len(documents)} documents has that. Give documents with their sections kept apart."
-        )
-    return triplets
-
-
-def _check_sentences(document: Document, number: int) -> None:
-    for index, section in enumerate(document):
-        if isinstance(section, str):
-            raise DataError(
-                f"A section is a list of sentences, and section {index} of document {number} is one text. "
-                "Put it into a list, or split it into sentences."
-            )
-        for sentence in section:
-            if not isinstance(sentence, str) or not sentence.strip():
-                raise DataError(
-                    f"A sentence is a text that is not blank; section {index} of document {number} holds "
-                    f"{sentence!r}. Leave such sentences out."
-                )
-
-
-def _draw_triplets(document: Document, count: int, generator: np.random.Generator) -> list[Triplet]:
-    """Return up to ``count`` triplets of one document, with different anchors."""
-    # Each sentence once, so that a positive is never its own anchor.
-    sections = [list(dict.fromkeys(section)) for section in document]
-    # A sentence that occurs in several sections has the order of its last occurrence.
-    order = {sentence: index for index, sentence in enumerate(chain.from_iterable(sections))}
-    outside = [sorted(order.keys() - set(section), key=order.__getitem__) for section in sections]
-    anchors = [
-        (index, position)
-        for index, section in enumerate(sections)
-        if len(section) > 1 and outside[index]
-        for position in range(len(section))
-    ]
-    triplets = []
-    for choice in generator.permutation(len(anchors))[:count]:
-        index, position = anchors[choice]
-        section = sections[index]
-        # A step of at least one around the section leads to any other sentence of it.
-        positive = section[(position + int(generator.integers(1, len(section)))) % len(section)]
-        negative = outside[index][int(generator.integers(len(outside[index])))]
-        triplets.append((section[position], positive, negative))
-    return triplets

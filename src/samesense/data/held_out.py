@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Literal
 
-from samesense.data.documents import Document, Triplet, section_triplets
+from samesense.data.documents import Document
 from samesense.data.examples import count_to_hold_out
+from samesense.data.section_triplets import Triplet, draw_section_triplets
 from samesense.errors import DataError
 from samesense.hashes import rows_hash
 
@@ -135,7 +136,7 @@ def _triplets(document: Document) -> list[Triplet]:
     """Return triplets of the sections of a document; none if it allows none."""
     try:
         # A document of too few sentences gives none, which is no error here.
-        return section_triplets([document], PER_DOCUMENT, SEED)
+        return draw_section_triplets([document], PER_DOCUMENT, SEED)
     except DataError:
         return []
 
@@ -154,7 +155,7 @@ def _of_documents(documents: Sequence[Document]) -> list[tuple[int, Triplet]]:
             owners.setdefault(sentence, number)
     # As sections of one document, so that negatives come from other documents.
     try:
-        triplets = section_triplets([sections], max(1, sum(map(len, sections))), SEED)
+        triplets = draw_section_triplets([sections], max(1, sum(map(len, sections))), SEED)
     except DataError:  # there is only one document, or each has one sentence
         return []
     counts = [0] * len(documents)

@@ -8,7 +8,7 @@ from itertools import chain, islice
 import numpy as np
 
 from samesense.data.benchmarks.sentences import LabelledSentences
-from samesense.data.documents import read_documents
+from samesense.data.documents import document_sentences, read_documents
 from samesense.data.kinds import DetectedKind, detect_kind, hold_lists, holds_documents_of_text
 from samesense.data.pairs.data import PairData
 from samesense.data.pairs.keys import Keys, pair_keys, plain_keys, plain_text
@@ -85,7 +85,7 @@ def _texts_in(source: Source, columns: str | None) -> Iterable[str]:
     if isinstance(source, Sentences | LabelledSentences):
         return source.texts
     if holds_documents_of_text(source):
-        return (text for document in read_documents(source) for section in document for text in section)
+        return document_sentences(read_documents(source))
     if isinstance(source, PairData | TupleData):
         return chain.from_iterable(pairs_in(source, None))
     if holds_lines(source):

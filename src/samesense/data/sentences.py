@@ -11,7 +11,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from samesense.data.documents import holds_documents, read_documents
+from samesense.data.documents import document_sentences, holds_documents, read_documents
 from samesense.data.extraction.files import holds_document_files
 from samesense.data.held_out import HeldOutSections
 from samesense.data.mapped import collect_texts, take_rows
@@ -206,7 +206,7 @@ def all_texts(source: Source, columns: str | None = None) -> Iterator[str]:
     DataError if the source is missing, has no text column, or has a cell that is not a text.
     """
     if in_memory(source):
-        return _cells(load_rows(source), name_of(source), columns)
+        return _cell_texts(load_rows(source), name_of(source), columns)
     name = str(source)
     path = Path(source).expanduser()
     if holds_lines(source):
@@ -214,19 +214,20 @@ def all_texts(source: Source, columns: str | None = None) -> Iterator[str]:
         # Blank lines are counted as empty, also at the end of the file.
         return (str(cells[TEXT]) for _, cells in line_rows(source, blank_end=True))
     if leads_to(path, Path.is_file) and holds_documents(path):
-        return _sentences(path)
+        return _document_texts(path)
     if holds_document_files(path):
-        return (text for document in read_documents(path) for section in document for text in section)
-    return _cells(load_rows(source), name, columns)
+        return document_sentences(read_documents(path))
+    return _cell_texts(load_rows(source), name, columns)
 
 
-def _sentences(path: Path) -> Iterator[str]:
+def _document_texts(path: Path) -> Iterator[str]:
     for number, document in enumerate(read_documents(path), 1):
-        for section in document:
-            yield from (_whole(text, f"{path}, document {number}") for text in section)
+        for text in document_sentences([document]):
+            _refuse_invalid_characters(text, f"{path}, document {number}")
+            yield text
 
 
-def _cells(rows: Iterator[Row], source: str, columns: str | None) -> Iterator[str]:
+def _cell_texts(rows: Iterator[Row], source: str, columns: str | None) -> Iterator[str]:
     layouts: dict[tuple[str, ...], list[str]] = {}  # rows of JSON may have different keys
     first_rows = list(islice(rows, SNIFFED_ROWS))
     for number, cells in chain(first_rows, rows):
@@ -245,15 +246,16 @@ def _cells(rows: Iterator[Row], source: str, columns: str | None) -> Iterator[st
                 raise DataError(
                     f"{source}, row {number}, column {column!r}: a text is needed, received {type(value).__name__}."
                 )
-            yield _whole(value or "", f"{source}, row {number}, column {column!r}")
+            text = value or ""
+            _refuse_invalid_characters(text, f"{source}, row {number}, column {column!r}")
+            yield text
 
 
-def _whole(text: str, location: str) -> str:
-    # Such a character would fail in the tokenizer, hours into a run.
+def _refuse_invalid_characters(text: str, location: str) -> None:
+    """Raise DataError for a character that would fail in the tokenizer, hours into a run."""
     problem = character_problem(text)
     if problem:
-        raise DataError(f"{location}: {problem}. Give it again.")
-    return text
+        raise DataError(f"{location}: {problem}. Correct the text.")
 
 
 def _text_columns(names: Sequence[str], columns: str | None, source: str, rows: Sequence[Row]) -> list[str]:

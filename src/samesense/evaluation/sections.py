@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from samesense.data.documents import Triplet, read_documents, section_triplets
+from samesense.data.documents import read_documents
+from samesense.data.section_triplets import Triplet, draw_section_triplets
 from samesense.errors import DataError
 from samesense.evaluation.suite import Suite
 from samesense.evaluation.task import Task, timed_scores
@@ -20,7 +21,7 @@ class SectionTask(Task):
 
     A tie is an error, and the protocol counts ties. Chance is one half.
 
-    Source: Ein Dor et al. (2018), as for :func:`~samesense.data.documents.section_triplets`.
+    Source: Ein Dor et al. (2018), as for :func:`~samesense.data.section_triplets.draw_section_triplets`.
     """
 
     suite = "sections"
@@ -86,7 +87,7 @@ TRIPLET_SEED = 0
 
 
 def _from_documents(source: Path, dataset: str) -> SectionTask:
-    triplets = section_triplets(list(read_documents(source)), PER_DOCUMENT, TRIPLET_SEED)
+    triplets = draw_section_triplets(list(read_documents(source)), PER_DOCUMENT, TRIPLET_SEED)
     note = f"at most {PER_DOCUMENT} triplets a document, drawn with seed {TRIPLET_SEED}"
     return SectionTask(triplets, dataset, note=note)
 

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from samesense.data.documents import split_paragraphs, split_sentences
 from samesense.data.rows.text import without_breaks
+from samesense.data.sentence_splitting import split_paragraphs, split_sentences
 from samesense.errors import ConfigError, DataError
 from samesense.inference.models.model import Model
 from samesense.inference.search.ties import in_order, same_as
@@ -70,7 +70,7 @@ def match_sentences(model: Model, pairs: Sequence[Pair]) -> list[SentenceMatches
 
     Args:
         model: any model; each distinct sentence is encoded once.
-        pairs: pairs of documents, as texts; see :func:`~samesense.data.documents.split_sentences`.
+        pairs: pairs of documents, as texts; see :func:`~samesense.data.sentence_splitting.split_sentences`.
 
     Raises:
         DataError: if a document is empty.

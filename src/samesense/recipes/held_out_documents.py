@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from samesense.data.documents import read_documents
+from samesense.data.documents import document_sentences, read_documents
 from samesense.data.examples import Examples
 from samesense.data.held_out import hold_out_documents
 from samesense.data.kinds import detect_kind
@@ -45,7 +45,7 @@ def read_with_held_out(sources: Sequence[Source], settings: Any) -> Examples:
     if isinstance(settings, SectionsSettings):
         return replace(triplets_of(train, names, settings), held_out=held_out)
     sentences = collect_sentences(
-        (text for document in train for section in document for text in section),
+        document_sentences(train),
         source=JOINT.join(names),
         name=JOINT.join(short_name(Path(name)) for name in names),
         keep_repeated=settings.keep_repeated,

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from samesense.context.corpus.corpus import Corpus
-from samesense.data.documents import held_out
+from samesense.data.documents import take_held_out
 from samesense.data.held_out import compare_held_out
 from samesense.data.pairs.data import PairData
 from samesense.errors import DataError
@@ -199,7 +199,7 @@ def _of(evaluations: Evaluations, task: Task, model: str) -> TaskResult:
 def _sections(job: Job[Documents, ContextSettings]) -> tuple[SectionTask | None, str]:
     """Return the task on held-out documents, if there are enough, and what is said of it."""
     origin = job.settings.origin_settings()
-    documents = list(held_out(documents_of(job.data.sources, origin), origin.held_out_documents))
+    documents = list(take_held_out(documents_of(job.data.sources, origin), origin.held_out_documents))
     comparable = compare_held_out(documents)
     if not comparable.triplets:
         return None, f"not evaluated on held-out documents: {comparable.reason}"

@@ -26,7 +26,7 @@ import torch
 from samesense.context.corpus.corpus import Corpus
 from samesense.context.origin.load import open_origin
 from samesense.context.origin.origin import FILE, Origin
-from samesense.data.documents import read_documents, without_held_out
+from samesense.data.documents import Document, drop_held_out, read_documents
 from samesense.execution.progress import progress_bar, stage
 from samesense.execution.unread import counted
 from samesense.files import only_writer, write_json
@@ -100,16 +100,16 @@ def _note_unread(origin: Origin) -> None:
             bar.update(len(sentences))
 
 
-def documents_of(sources: Sequence[str], settings: OriginSettings) -> Iterator[list[list[str]]]:
+def documents_of(sources: Sequence[str], settings: OriginSettings) -> Iterator[Document]:
     """Yield all documents of the sources, in order."""
     return chain.from_iterable(
         read_documents(source, language=settings.language, paragraphs=settings.paragraphs) for source in sources
     )
 
 
-def learnt_from(sources: Sequence[str], settings: OriginSettings) -> Iterator[list[list[str]]]:
+def learnt_from(sources: Sequence[str], settings: OriginSettings) -> Iterator[Document]:
     """Yield the documents of the corpus: those not held out, up to ``corpus_words`` words."""
-    documents = without_held_out(documents_of(sources, settings), settings.held_out_documents)
+    documents = drop_held_out(documents_of(sources, settings), settings.held_out_documents)
     return first_words(documents, settings.corpus_words)
 
 
@@ -118,7 +118,7 @@ def _corpus(stages: Stages, sources: Sequence[str], prints: dict[str, str], sett
     shape = settings.shape()
     options = {"language": settings.language, "paragraphs": settings.paragraphs}
 
-    def documents() -> Iterator[list[list[str]]]:
+    def documents() -> Iterator[Document]:
         with progress_bar("corpus", "document") as bar:
             for document in learnt_from(sources, settings):
                 yield document

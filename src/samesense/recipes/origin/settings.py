@@ -15,7 +15,8 @@ from samesense.context.origin.context_set import Selection, Strategy
 from samesense.context.origin.prompt import LAYERS_ABOVE_STATE, OWN_LAYER, PROMPT
 from samesense.context.origin.scheme import Scheme
 from samesense.context.origin.similarity import Normalisation, Weights
-from samesense.data.documents import Language, Paragraphs
+from samesense.data.documents import Paragraphs
+from samesense.data.sentence_splitting import Language
 from samesense.errors import ConfigError
 from samesense.execution.executors import choose_executor
 from samesense.execution.settings import Settings, comma_separated

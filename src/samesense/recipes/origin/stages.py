@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field
 
 from samesense.context.corpus.corpus import Corpus
+from samesense.data.documents import Document, document_sentences
 from samesense.errors import ConfigError, OutputError
 from samesense.execution.progress import stage, time_summary
 from samesense.files import is_empty
@@ -168,12 +169,12 @@ def fingerprint(source: str) -> str:
     return content_hash(chain.from_iterable(headed))
 
 
-def first_words(documents: Iterable[list[list[str]]], most: int | None) -> Iterator[list[list[str]]]:
+def first_words(documents: Iterable[Document], most: int | None) -> Iterator[Document]:
     """Yield documents up to and with the one that reaches ``most`` words, which spaces part."""
     count = 0
     for document in documents:
         yield document
-        count += sum(len(sentence.split()) for section in document for sentence in section)
+        count += sum(len(sentence.split()) for sentence in document_sentences([document]))
         if most is not None and count >= most:
             return
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field, model_validator
 
-from samesense.data.documents import Language, Paragraphs
+from samesense.data.documents import Paragraphs
+from samesense.data.sentence_splitting import Language
 from samesense.errors import ConfigError
 from samesense.training.settings import TrainerSettings
 

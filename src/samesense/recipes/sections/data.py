@@ -10,8 +10,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from samesense.data.documents import Document, Triplet, read_documents, section_triplets
+from samesense.data.documents import Document, read_documents
 from samesense.data.held_out import HeldOutSections
+from samesense.data.section_triplets import Triplet, draw_section_triplets
 from samesense.hashes import text_hash
 from samesense.places import JOINT
 from samesense.recipes.settings import KEEP_START, EncoderSettings, KeepStart
@@ -77,7 +78,7 @@ def read_triplets(sources: Sequence[str], settings: SectionsSettings) -> Section
 def triplets_of(documents: Sequence[Document], sources: Sequence[str], settings: SectionsSettings) -> SectionTriplets:
     """Draw triplets from documents that are read already; raises as :func:`read_triplets`."""
     return SectionTriplets(
-        triplets=section_triplets(documents, settings.per_document, settings.triplets_seed),
+        triplets=draw_section_triplets(documents, settings.per_document, settings.triplets_seed),
         documents=len(documents),
         source=JOINT.join(sources),
         name=JOINT.join(Path(source).name for source in sources),

@@ -6,7 +6,7 @@ Triplets that are in a table already are labelled pairs of kind triple: ``samese
 
 Source: Ein Dor et al. 2018 for the triplets; Reimers and Gurevych 2019 for the objective; settings in
     ``configs/sections.toml``.
-Differs: triplets are drawn from any documents, see :func:`~samesense.data.documents.section_triplets`.
+Differs: triplets are drawn from any documents, see :func:`~samesense.data.section_triplets.draw_section_triplets`.
 """
 
 from __future__ import annotations
