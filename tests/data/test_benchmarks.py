@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from samesense.data import BENCHMARKS, PairData, find_splits, hub_splits
-from samesense.data.benchmarks.comparability import NOT_COMPARABLE, remarks, why_not_comparable
+from samesense.data.benchmarks.comparability import NOT_COMPARABLE, compare_with_published, why_not_comparable
 from samesense.data.benchmarks.find import known_split, split_of_file
 from samesense.errors import DataError, MissingExtraError
 from tests.data.made import pair_data
@@ -88,7 +88,7 @@ def test_chinese_lines_without_three_fields_are_left_out_and_counted(tmp_path):
     data = find_splits(tmp_path)["lcqmc.dev"].load()
     assert data.pairs() == [("天气好吗", "天气怎么样"), ("你是谁", "几点了")]
     assert (data.labels, data.kind, data.dropped) == ([1.0, 0.0], "binary", 2)
-    facts, differing = remarks(BENCHMARKS["lcqmc"], "dev", data)
+    facts, differing = compare_with_published(BENCHMARKS["lcqmc"], "dev", data)
     assert facts == "lcqmc.dev: raw text, 2 rows, 2 malformed rows left out"
     assert differing == ["lcqmc.dev has 2 rows instead of 8802"]
     (folder / "LCQMC.valid.data").write_text("天气好吗\t天气怎么样\t2\n", encoding="utf-8")
@@ -114,7 +114,7 @@ def test_argument_pairs_are_latin_1_with_line_breaks_inside_quotes(tmp_path):
         ("No one", "All"),
     ]
     assert (data.labels, data.subsets) == ([2.0, 4.5, 0.0], ["DP", "GC", "GC"])
-    assert remarks(BENCHMARKS["afs"], "", data)[1][0] == "afs has 3 rows instead of 6000"
+    assert compare_with_published(BENCHMARKS["afs"], "", data).differences[0] == "afs has 3 rows instead of 6000"
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_a_hub_set_is_loaded_when_read(hub):
     data = split.load()
     assert hub == [("mteb/sts14-sts", None, "test")]
     assert (data.labels, data.scale, data.source) == ([2.5, 0.0], (0, 5), "mteb/sts14-sts:test")
-    assert remarks(split.benchmark, "test", data)[1] == ["sts14.test has 2 rows instead of 3750"]
+    assert compare_with_published(split.benchmark, "test", data).differences == ["sts14.test has 2 rows instead of 3750"]
 
 
 def test_hub_splits_are_joined_as_the_published_set_is(hub):
@@ -200,7 +200,7 @@ def test_the_hub_needs_the_extra(monkeypatch):
 
 def test_more_rows_than_published_are_not_comparable_either():
     data = pair_data([("a", "b", number % 5) for number in range(1380)], "scored")
-    assert remarks(BENCHMARKS["stsb"], "test", data)[1] == ["stsb.test has 1380 rows instead of 1379"]
+    assert compare_with_published(BENCHMARKS["stsb"], "test", data).differences == ["stsb.test has 1380 rows instead of 1379"]
 
 
 def test_reasons_can_be_read_back_from_a_protocol():

@@ -3,7 +3,7 @@
 import pytest
 
 from samesense.data import BENCHMARKS, find_splits
-from samesense.data.benchmarks.comparability import remarks
+from samesense.data.benchmarks.comparability import compare_with_published
 from samesense.errors import DataError
 
 
@@ -44,13 +44,13 @@ def test_a_set_of_full_size_equals_what_is_published_and_a_smaller_one_says_so(t
         pairs = [(f"{subset} {i}", f"other {i}") for i in range(count + 7)]
         put_semeval(tmp_path, 16, subset, pairs, [*(str(i % 6) for i in range(count)), *[""] * 7])
     data = load(tmp_path, "sts16.test")
-    facts, differing = remarks(BENCHMARKS["sts16"], "test", data)
+    facts, differing = compare_with_published(BENCHMARKS["sts16"], "test", data)
     assert facts == "sts16.test: lower-cased text, 1186 rows, 35 pairs without a score left out"
     assert differing == []
     put_semeval(tmp_path, 16, "plagiarism", [("a", "b")], ["1"])
     (tmp_path / "STS/STS16-en-test/STS.input.headlines.txt").unlink()
     (tmp_path / "STS/STS16-en-test/STS.gs.headlines.txt").unlink()
-    assert remarks(BENCHMARKS["sts16"], "test", load(tmp_path, "sts16.test"))[1] == [
+    assert compare_with_published(BENCHMARKS["sts16"], "test", load(tmp_path, "sts16.test")).differences == [
         "sts16.test has 708 rows instead of 1186",
         "subset 'headlines' of sts16.test has 0 rows instead of 249",
         "subset 'plagiarism' of sts16.test has 1 rows instead of 230",
@@ -122,7 +122,7 @@ def test_two_files_are_two_classes_in_latin_1(tmp_path, name, negative, positive
     data = load(tmp_path, name)
     assert data.texts == ["a café to love indeed", "fine", "so dull", "", "what a bore"]
     assert data.labels == ["1", "1", "0", "0", "0"]
-    assert "1 empty sentences kept" in remarks(BENCHMARKS[name], "", data)[0]
+    assert "1 empty sentences kept" in compare_with_published(BENCHMARKS[name], "", data).facts
     (tmp_path / positive).unlink()
     with pytest.raises(DataError, match="this must be a readable file"):
         load(tmp_path, name)

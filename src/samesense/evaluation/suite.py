@@ -9,7 +9,7 @@ from typing import Any
 
 from samesense.data import PairData
 from samesense.data.benchmarks.catalogue import WHOLE, Benchmark, split_name
-from samesense.data.benchmarks.comparability import NOT_COMPARABLE, remarks
+from samesense.data.benchmarks.comparability import NOT_COMPARABLE, compare_with_published
 from samesense.data.benchmarks.find import BenchmarkSplit
 from samesense.data.benchmarks.sentences import LabelledSentences, Loaded
 from samesense.data.tuples.data import TupleData
@@ -60,18 +60,18 @@ class BenchmarkSplits:
         ``splits`` are those that the figure depends on; ``changed`` are further reasons.
         """
         facts = []
-        differing = [*changed]
+        differences = [*changed]
         for split in splits:
             data = self.load(benchmark, split)
             if data is not None:
-                fact, different = remarks(benchmark, split, data)
-                facts.append(fact)
-                differing += different
+                comparability = compare_with_published(benchmark, split, data)
+                facts.append(comparability.facts)
+                differences += comparability.differences
         tested = {"test", WHOLE} & set(splits)
         if benchmark.note and tested:
             facts.append(benchmark.note)
-        if differing:
-            facts.append(NOT_COMPARABLE + ", ".join(differing))
+        if differences:
+            facts.append(NOT_COMPARABLE + ", ".join(differences))
         return "; ".join(facts)
 
 

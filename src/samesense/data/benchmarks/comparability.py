@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from samesense.data.benchmarks.catalogue import Benchmark, split_name
 from samesense.data.benchmarks.sentences import Loaded
@@ -23,11 +24,20 @@ def why_not_comparable(protocol: str) -> str:
     return protocol.partition(NOT_COMPARABLE)[2].partition(";")[0]
 
 
-def remarks(benchmark: Benchmark, split: str, data: Loaded) -> tuple[str, list[str]]:
-    """Return facts about the data in words, and the reasons why figures on it are not comparable with published ones.
+class Comparability(NamedTuple):
+    """How a copy of a split compares with the published one.
 
-    The facts are the text variant, the number of rows, and how many rows were left out.
+    Attributes:
+        facts: the text variant, the number of rows, and how many rows were left out, in words.
+        differences: the reasons why figures on the copy are not comparable with published ones; empty without any.
     """
+
+    facts: str
+    differences: list[str]
+
+
+def compare_with_published(benchmark: Benchmark, split: str, data: Loaded) -> Comparability:
+    """Return how data that were read as a split of a benchmark compare with the published split."""
     texts: Sequence[str]
     if isinstance(data, PairData):
         texts = [*data.sentences1, *data.sentences2]
@@ -44,12 +54,12 @@ def remarks(benchmark: Benchmark, split: str, data: Loaded) -> tuple[str, list[s
         facts.append(f"{data.dropped} malformed rows left out")
     if empty:
         facts.append(f"{empty} empty sentences kept")
-    differing = []
+    differences = []
     if len(data) != published:
-        differing = [f"{name} has {len(data)} rows instead of {published}"]
+        differences = [f"{name} has {len(data)} rows instead of {published}"]
     if isinstance(data, PairData) and data.subsets is not None and benchmark.subsets:
-        differing += _differing_subsets(benchmark, Counter(data.subsets), name)
-    return ", ".join(facts), differing
+        differences += _differing_subsets(benchmark, Counter(data.subsets), name)
+    return Comparability(", ".join(facts), differences)
 
 
 def _differing_subsets(benchmark: Benchmark, counts: Counter[str], name: str) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
 
 from samesense.data.benchmarks.catalogue import BENCHMARKS, Benchmark, split_name
@@ -20,6 +20,9 @@ from samesense.places import JOINT
 INSIDE = ("", "en", "zh", "downstream", "data/downstream", "senteval_cn")
 """Subfolders of the given folder that are searched."""
 
+_SNIFFED_ROWS = 40
+"""Rows whose texts decide the language of a file."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class BenchmarkSplit:
@@ -28,7 +31,7 @@ class BenchmarkSplit:
     benchmark: Benchmark  # its row of the catalogue
     split: str  # the split, as in the catalogue
     where: str  # the folder or hub name it was found under
-    load: Load  # reads it as PairData or LabelledSentences, depending on the shape of the benchmark
+    load: Load  # reads it as PairData or LabelledSentences, as the shape of the benchmark says
 
     @property
     def name(self) -> str:
@@ -50,9 +53,7 @@ def find_splits(folder: str | Path) -> dict[str, BenchmarkSplit]:
     splits: dict[str, BenchmarkSplit] = {}
     for benchmark in BENCHMARKS.values():
         for split in benchmark.rows:
-            load = next(
-                (load for subfolder in INSIDE if (load := _find_reader(root / subfolder, benchmark, split))), None
-            )
+            load = _find_reader(root, benchmark, split)
             if load is not None:
                 benchmark_split = BenchmarkSplit(benchmark=benchmark, split=split, where=str(folder), load=load)
                 splits[benchmark_split.name] = benchmark_split
@@ -98,26 +99,26 @@ def known_split(source: str) -> tuple[Benchmark, str] | None:
     return benchmark_split.benchmark, benchmark_split.split
 
 
-def _find_reader(folder: Path, benchmark: Benchmark, split: str) -> Load | None:
-    if not folder.is_dir():
-        return None
-    layouts = (tsv_split, senteval_split, chinese_split, argument_split)
-    return next((load for layout in layouts if (load := layout(folder, benchmark, split))), None)
+def _find_reader(root: Path, benchmark: Benchmark, split: str) -> Load | None:
+    """Return the reader of a split in the first subfolder and layout that has it; ``None`` if none has."""
+    folders = [root / subfolder for subfolder in INSIDE if (root / subfolder).is_dir()]
+    for folder, layout in product(folders, (tsv_split, senteval_split, chinese_split, argument_split)):
+        load = layout(folder, benchmark, split)
+        if load is not None:
+            return load
+    return None
 
 
 def _read_and_join(benchmark: Benchmark, sources: tuple[str, ...]) -> Loaded:
-    read = [read_known(source, benchmark) for source in sources]
-    if len(read) == 1:
-        return read[0]
-    pairs = [data for data in read if isinstance(data, PairData)]
-    sentences = [data for data in read if isinstance(data, LabelledSentences)]
+    loaded = [read_known(source, benchmark) for source in sources]
+    if len(loaded) == 1:
+        return loaded[0]
+    pairs = [data for data in loaded if isinstance(data, PairData)]
+    sentences = [data for data in loaded if isinstance(data, LabelledSentences)]
     if pairs:
         return concat(pairs)
     texts = [text for data in sentences for text in data.texts]
     return labelled_sentences(texts, [label for data in sentences for label in data.labels], JOINT.join(sources))
-
-
-_ROWS_LOOKED_AT = 40
 
 
 def tsv_split(folder: Path, benchmark: Benchmark, split: str) -> Load | None:
@@ -126,20 +127,20 @@ def tsv_split(folder: Path, benchmark: Benchmark, split: str) -> Load | None:
     The file is ``NAME.SPLIT.tsv``, or ``NAME.tsv`` if there are no splits; ``.gz`` may follow. Pairs have the columns
     ``score``, ``sentence1``, ``sentence2`` and perhaps ``subset``; sentences have ``label`` and ``sentence``.
     """
-    file = next((folder / name for name in _names(benchmark, split) if is_split(folder / name, benchmark, split)), None)
-    if file is None:
-        return None
-    return partial(read_known, str(file), benchmark)
+    for name in _file_names(benchmark, split):
+        if is_split(folder / name, benchmark, split):
+            return partial(read_known, str(folder / name), benchmark)
+    return None
 
 
 def is_split(file: Path, benchmark: Benchmark, split: str) -> bool:
     """Return whether a file exists and is this split, by its name and, if two sets share the name, its language."""
-    if file.name not in _names(benchmark, split) or not file.is_file():
+    if file.name not in _file_names(benchmark, split) or not file.is_file():
         return False
     if f"{benchmark.name.removesuffix('-zh')}-zh" not in BENCHMARKS:
         return True
     # Only the longest cell of a row, because labels and short cells have no language.
-    longest = [max(map(str, cells.values()), key=len) for _, cells in islice(read_rows(file), _ROWS_LOOKED_AT)]
+    longest = [max(map(str, cells.values()), key=len) for _, cells in islice(read_rows(file), _SNIFFED_ROWS)]
     return is_chinese(longest) == (benchmark.language == "zh")
 
 
@@ -150,6 +151,6 @@ def read_known(source: str, benchmark: Benchmark) -> Loaded:
     return read_pairs(source, label_range=benchmark.scale)
 
 
-def _names(benchmark: Benchmark, split: str) -> list[str]:
+def _file_names(benchmark: Benchmark, split: str) -> list[str]:
     stems = dict.fromkeys([benchmark.name, benchmark.name.removesuffix("-zh")])
     return [split_name(stem, split) + ending for stem in stems for ending in (".tsv", ".tsv.gz")]

@@ -1,10 +1,9 @@
-"""Labelled single sentences, and helpers of the readers of benchmarks in their published layouts."""
+"""Sentences with a class each, such as questions with their intent, and their reader."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from samesense.data.pairs.data import PairData
@@ -22,16 +21,11 @@ from samesense.data.rows.columns import (
     split_columns,
     text_problem,
 )
-from samesense.data.rows.labels import Scale, to_number
 from samesense.data.rows.sources import Source, list_rows, name_of, names_in
-from samesense.data.rows.text import read_lines, table_options
 from samesense.data.rows.text_columns import log_unread
 from samesense.errors import ConfigError, DataError
 from samesense.failures import excerpt
 from samesense.results import ShownRows
-
-"""Accepted names of the label column, the preferred ones first."""
-
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class LabelledSentences(ShownRows):
@@ -71,12 +65,12 @@ def read_sentences(
     """
     name = name_of(source)
     rows = list_rows(source)
-    text_column, label_column = _columns(rows, columns, name)
+    text_column, label_column = _find_columns(rows, columns, name)
     if columns is None:
         log_unread(rows, [text_column, label_column], name)
     problems = []
     for number, cells in rows:
-        problems += _problems(number, cells, text_column, label_column, keep_empty)
+        problems += _find_problems(number, cells, text_column, label_column, keep_empty)
     if problems and not drop_bad_rows:
         raise bad_rows_error(name, problems, len(rows), limit_reported)
     bad = {problem.row for problem in problems}
@@ -99,7 +93,7 @@ def labelled_sentences(
     return LabelledSentences(texts=list(texts), labels=list(labels), dropped=dropped)
 
 
-def _columns(rows: Sequence[Row], columns: str | None, source: str) -> tuple[str, str]:
+def _find_columns(rows: Sequence[Row], columns: str | None, source: str) -> tuple[str, str]:
     names = names_in(rows)
     if columns is not None:
         requested = split_columns(columns)
@@ -117,7 +111,7 @@ def _columns(rows: Sequence[Row], columns: str | None, source: str) -> tuple[str
     return text, label
 
 
-def _problems(number: int, cells: Mapping[str, object], text: str, label: str, keep_empty: bool) -> list[BadRow]:
+def _find_problems(number: int, cells: Mapping[str, object], text: str, label: str, keep_empty: bool) -> list[BadRow]:
     problems = []
     message = text_problem(cells.get(text))
     # Published sets have empty sentences, which count in their figures.
@@ -144,85 +138,7 @@ def _class_text(cell: object) -> str:
 
 
 Loaded = PairData | LabelledSentences
+"""What a split of a benchmark holds."""
+
 Load = Callable[[], Loaded]
-
-LabelledPair = tuple[str, str, float | None, str]
-"""Two sentences, their label (``None`` if the source has none), and their subset."""
-
-
-def pair_data(rows: Sequence[LabelledPair], source: str, scale: Scale, *, dropped: int = 0) -> PairData:
-    """Return labelled pairs as one object; pairs without a label are left out and counted."""
-    scored = [row for row in rows if row[2] is not None]
-    if not scored:
-        raise DataError(f"{source}: none of {len(rows)} pairs has a label. Check that these are the right files.")
-    first, second, labels, subset_names = (list(column) for column in zip(*scored, strict=True))
-    return PairData(
-        sentences1=first,
-        sentences2=second,
-        labels=labels,
-        subsets=subset_names if any(subset_names) else None,
-        kind="binary" if scale == (0, 1) else "scored",
-        scale=scale,
-        source=source,
-        label_column="score",
-        dropped=dropped,
-        dropped_unlabelled=len(rows) - len(scored),
-    )
-
-
-def labelled_pair(
-    path: Path, row: int, first: str, second: str, label: str, scale: Scale, subset: str = "", gold: Path | None = None
-) -> LabelledPair:
-    """Return a pair with normalized whitespace, and ``None`` for an empty label; DataError for a bad text or label.
-
-    ``gold`` is the file of the labels, if it is another than ``path``.
-    """
-    # As SentEval does, whose figures are compared with.
-    texts = spaced(first), spaced(second)
-    if not all(texts):
-        raise DataError(f"{path}, row {row}: a sentence of the pair is empty. Download the set again.")
-    number = to_number(label)
-    if label and (number is None or not scale[0] <= number <= scale[1]):
-        raise DataError(
-            f"{gold or path}, row {row}: a label is a number from {scale[0]:g} to {scale[1]:g}; received "
-            f"{label[:40]!r}. Compare the file with its source."
-        )
-    return *texts, number, subset
-
-
-def latin1_lines(path: Path) -> list[str]:
-    """Return the lines of a Latin-1 file; only a line feed ends a line."""
-    try:
-        text = path.read_bytes().decode("latin-1")
-    except OSError as error:
-        raise DataError(f"{path}: this must be a readable file: {error}. Download the set again.") from error
-    if not text:
-        return []
-    return text.removesuffix("\n").split("\n")
-
-
-def lines_of(path: Path) -> Iterator[tuple[int, str]]:
-    """Return the numbered lines of a UTF-8 file."""
-    if not path.exists():
-        raise DataError(f"{path}: this file belongs to the set and is absent. Download the set again.")
-    with table_options():  # published files are in UTF-8
-        return iter(list(read_lines(path, carriage_returns=True)))
-
-
-def cells_of(path: Path, fewest: int, *, header: bool = False) -> Iterator[tuple[int, list[str]]]:
-    """Yield numbered rows of tab-separated cells, in which quotes are ordinary characters."""
-    for number, line in lines_of(path):
-        cells = line.rstrip("\r\n").split("\t")
-        if header and number == 1:
-            continue
-        if len(cells) < fewest:
-            raise DataError(
-                f"{path}, row {number}: there must be {fewest} fields or more between tabs; this row has "
-                f"{len(cells)}: {line.strip()[:60]!r}. Download the set again."
-            )
-        yield number, cells
-
-
-def spaced(text: str) -> str:
-    """Return the text with each run of whitespace replaced by one space."""
-    return " ".join(text.split())
+"""Reads a split of a benchmark."""

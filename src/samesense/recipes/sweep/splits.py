@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from samesense.data import PairData, examine, read_pairs
-from samesense.data.benchmarks.comparability import NOT_COMPARABLE, remarks
+from samesense.data.benchmarks.comparability import NOT_COMPARABLE, compare_with_published
 from samesense.data.benchmarks.find import known_split
 from samesense.data.examples import Examples, drawn_from
 from samesense.data.rows.sources import distinct_names
@@ -49,12 +49,14 @@ class Splits:
         if isinstance(self.train, PairData):
             report = examine(self.train, against=self._named_by_role())
             yield from (f"{entry.name}: {warning}" for warning in report.warnings)
-        published = {name: split for name, test in self.tests.items() if (split := known_split(test.source))}
-        differing = {
-            name: differences
-            for name, split in published.items()
-            if (differences := remarks(*split, self.tests[name])[1])
-        }
+        differing: dict[str, list[str]] = {}
+        for name, test in self.tests.items():
+            published = known_split(test.source)
+            if published is None:
+                continue
+            differences = compare_with_published(*published, test).differences
+            if differences:
+                differing[name] = differences
         if entry.test_rows is not None and differing:
             yield f"{entry.name}: {NOT_COMPARABLE}{entry.test_rows} rows at most of {', '.join(differing)}"
             return
