@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from samesense.data import load_rows, read_pairs
-from samesense.data.rows.text import split_suffix
+from samesense.data.rows.files import split_suffix
 from samesense.errors import DataError
 
 ROWS = [
@@ -28,7 +28,7 @@ FORMATS += ["tsv.bz2", "csv.xz", "jsonl.zip", "json.zip", "TSV.GZ"]
 
 def write(path, rows, bom=False):
     """Write rows in the format that the file name says."""
-    kind = split_suffix(path.name)[0].removeprefix(".")
+    kind = split_suffix(path.name).suffix.removeprefix(".")
     if kind == "parquet":
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -58,11 +58,11 @@ def compressed(name, content):
     """Compress bytes as the ending of a name says."""
     if not name.endswith(".zip"):
         by_ending = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
-        return by_ending.get(split_suffix(name)[1], bytes)(content)
+        return by_ending.get(split_suffix(name).packing, bytes)(content)
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("__MACOSX/._pairs", b"\0\1")  # as a Mac writes beside each file
-        archive.writestr("pairs" + split_suffix(name)[0], content)
+        archive.writestr("pairs" + split_suffix(name).suffix, content)
     return stream.getvalue()
 
 

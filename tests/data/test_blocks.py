@@ -11,7 +11,7 @@ import pytest
 
 from samesense.data.rows.blocks import blocks, rows_at
 from samesense.data.rows.sources import read_rows
-from samesense.data.rows.text import split_suffix
+from samesense.data.rows.files import split_suffix
 
 ROWS = [
     {"id": str(n), "text": f"text {n} " + "ä文😀"[n % 3] * (n % 4) + ("\ufeff" if n == 4 else "")} for n in range(11)
@@ -38,9 +38,9 @@ def made(folder, name):
     path = folder / name
     if name.endswith(".parquet"):
         pq.write_table(pa.Table.from_pylist(ROWS), path, row_group_size=4)
-    elif split_suffix(name)[1]:
+    elif split_suffix(name).packing:
         by_ending = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
-        path.write_bytes(by_ending[split_suffix(name)[1]](content[split_suffix(name)[0]].encode()))
+        path.write_bytes(by_ending[split_suffix(name).packing](content[split_suffix(name).suffix].encode()))
     else:
         path.write_bytes(content[name.removeprefix("x")].encode())
     return path

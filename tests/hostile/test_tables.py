@@ -17,7 +17,7 @@ from samesense.data.rows.delimited import quote_fields
 from samesense.data.rows.encodings import encoding_of
 from samesense.data.rows.labels import parse_labels, refuse_words
 from samesense.data.rows.list_cells import ListCellError, texts_in
-from samesense.data.rows.text import TableOptions, table_options
+from samesense.data.rows.options import TableOptions, table_options
 from samesense.data.rows.yes_no import LANGUAGES
 from samesense.errors import DataError
 from tests.hostile.conftest import figures, rounds

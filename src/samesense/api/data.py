@@ -20,7 +20,7 @@ from samesense.data.rows.sources import (
     rereadable,
     short_name,
 )
-from samesense.data.rows.text import Header, Quoting, reads_tables
+from samesense.data.rows.options import Header, Quoting, reads_tables
 from samesense.errors import ConfigError, DataError
 from samesense.execution.unread import logs_unread
 from samesense.types import Precision

@@ -132,7 +132,7 @@ def put_painted(line: str) -> None:
 def put_row(*cells: object) -> None:
     """Write a row of tab-separated cells; tabs and line ends within cells become spaces."""
     # Not at the top: the package reads NumPy, and the list of commands needs neither.
-    from samesense.data.rows.text import without_breaks
+    from samesense.inference.lines import without_breaks
 
     put("\t".join(without_breaks(str(cell)) for cell in cells))
 

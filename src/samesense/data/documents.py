@@ -19,7 +19,8 @@ from samesense.data.extraction.files import (
 from samesense.data.rows.columns import Row
 from samesense.data.rows.list_cells import FIX, ListCellError, list_in
 from samesense.data.rows.sources import load_rows, read_rows
-from samesense.data.rows.text import is_text_file, read_lines, split_suffix
+from samesense.data.rows.files import is_text_file, split_suffix
+from samesense.data.rows.text import read_lines
 from samesense.data.rows.text_columns import log_unread
 from samesense.data.sentence_splitting import Language, split_paragraphs, split_sentences
 from samesense.errors import ConfigError, DataError
@@ -231,6 +232,6 @@ def _sentence_lists(value: Any) -> Document | None:
 
 def holds_documents(source: str | Path) -> bool:
     """Return whether a file has JSON lines and its first object has ``sections``."""
-    if split_suffix(Path(source).name)[0] not in JSON_LINES_ENDINGS:
+    if split_suffix(Path(source).name).suffix not in JSON_LINES_ENDINGS:
         return False
     return any("sections" in cells for _, cells in islice(read_rows(source), 1))

@@ -53,7 +53,7 @@ from samesense.data.rows.sources import (
     name_of,
     names_in,
 )
-from samesense.data.rows.text import is_text_file, split_suffix
+from samesense.data.rows.files import is_text_file, split_suffix
 from samesense.data.rows.text_columns import (
     MOST_LOOKED_INTO,
     SNIFFED_ROWS,
@@ -187,7 +187,7 @@ def holds_documents_of_text(source: Source) -> bool:
         return False
     name = str(source)
     if leads_to(name, Path.is_file):
-        is_table = bool(split_suffix(name)[0])
+        is_table = bool(split_suffix(name).suffix)
         return not is_table and is_document_name(name) and not is_text_file(name)
     return holds_document_files(name)
 

@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from samesense.data.rows.text import json_line
+from samesense.inference.lines import json_line
 from samesense.encoder.vectors.quantize import Quantizer
 from samesense.encoder.vectors.stored import BESIDE, METADATA
 from samesense.errors import ConfigError

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from samesense.data.rows.text import without_breaks
+from samesense.inference.lines import without_breaks
 from samesense.data.sentence_splitting import split_paragraphs, split_sentences
 from samesense.errors import ConfigError, DataError
 from samesense.inference.models.model import Model

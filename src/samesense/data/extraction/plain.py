@@ -9,14 +9,9 @@ from pathlib import Path
 
 from samesense.data.extraction.blocks import Block, ExtractedText, check_length, extracted
 from samesense.data.rows.encodings import CHUNK
-from samesense.data.rows.text import (
-    current_options,
-    open_decompressed,
-    read_errors,
-    read_lines,
-    split_suffix,
-    table_options,
-)
+from samesense.data.rows.files import open_decompressed, read_errors, split_suffix
+from samesense.data.rows.options import current_options, table_options
+from samesense.data.rows.text import read_lines
 
 _LINE_END = re.compile(r"\r\n|[\r\n]")
 
@@ -67,6 +62,6 @@ def _is_utf8(path: Path) -> bool:
             decoder.decode(b"", final=True)
     except UnicodeDecodeError:
         return False
-    except read_errors(split_suffix(str(path))[1]):
+    except read_errors(split_suffix(str(path)).packing):
         return True
     return True

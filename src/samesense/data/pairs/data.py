@@ -15,7 +15,7 @@ import numpy as np
 from samesense.data.mapped import as_columns, numbers, take_rows
 from samesense.data.pairs.parts import Apart, choose_held_out, group_pairs
 from samesense.data.rows.labels import ZERO_CLASSES, Kind, Scale, label_name, number_text, zero_class
-from samesense.data.rows.text import split_suffix
+from samesense.data.rows.files import split_suffix
 from samesense.errors import ConfigError, DataError
 from samesense.hashes import rows_hash
 from samesense.places import JOINT
@@ -70,7 +70,7 @@ class PairData(ShownRows):
     def name(self) -> str:
         """Short name for display: the file name of a file, else the source itself."""
         sources = self.source.split(JOINT)
-        return JOINT.join(Path(source).name if split_suffix(source)[0] else source for source in sources)
+        return JOINT.join(Path(source).name if split_suffix(source).suffix else source for source in sources)
 
     @property
     def graded(self) -> bool:

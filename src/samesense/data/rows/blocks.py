@@ -18,7 +18,9 @@ from samesense.data.rows.columns import Row
 from samesense.data.rows.delimited import Form, form_of, rows_in_form
 from samesense.data.rows.encodings import in_utf8
 from samesense.data.rows.sources import read_rows, rows_of_lines
-from samesense.data.rows.text import Line, current_options, numbered_lines, open_decompressed, read_lines, split_suffix
+from samesense.data.rows.files import open_decompressed, split_suffix
+from samesense.data.rows.options import current_options
+from samesense.data.rows.text import Line, numbered_lines, read_lines
 
 MARK = b"\xef\xbb\xbf"
 """The byte order mark of UTF-8, with which a text file may begin."""
@@ -48,7 +50,7 @@ def blocks(name: str, size: int) -> Iterator[Block]:
 
     Raises the errors of :func:`~samesense.data.rows.sources.read_rows`.
     """
-    suffix = split_suffix(name)[0]
+    suffix = split_suffix(name).suffix
     if suffix in BY_ROWS:
         yield from _by_rows(name, size)
         return
@@ -71,7 +73,7 @@ def blocks(name: str, size: int) -> Iterator[Block]:
 
 def rows_at(name: str, start: int, end: int, form: str) -> Iterator[Row]:
     """Yield the rows of a block, numbered from 1; of a file that was changed meanwhile, its present rows."""
-    suffix = split_suffix(name)[0]
+    suffix = split_suffix(name).suffix
     if suffix == ".parquet":
         rows = parquet_rows(name, start)
         yield from (row for row in rows if start < row[0] <= end)

@@ -16,15 +16,8 @@ from typing import Literal, NamedTuple
 
 from samesense.data.rows.columns import KNOWN_NAMES, listed, plain
 from samesense.data.rows.labels import is_number, is_quantity
-from samesense.data.rows.text import (
-    CARRIAGE_RETURNS,
-    DELIMITERS,
-    FIELD_OPTIONS,
-    LONGEST_ROW,
-    Line,
-    TableOptions,
-    current_options,
-)
+from samesense.data.rows.options import DELIMITERS, FIELD_OPTIONS, TableOptions, current_options
+from samesense.data.rows.text import CARRIAGE_RETURNS, LONGEST_ROW, Line
 from samesense.errors import DataError
 from samesense.failures import excerpt
 
@@ -123,7 +116,7 @@ def delimited_rows(suffix: str, path: str | Path, lines: Iterable[Line]) -> Iter
     """Read the rows of a ``.tsv`` or ``.csv`` file; a row is numbered by the line it starts on.
 
     Delimiter, quoting and header are those of the options, see
-    :func:`~samesense.data.rows.text.table_options`, or else are detected where the first lines leave no doubt.
+    :func:`~samesense.data.rows.options.table_options`, or else are detected where the first lines leave no doubt.
     """
     yield from open_table(suffix, path, lines).rows
 

@@ -23,20 +23,8 @@ from samesense.data.rows.memory import (
     name_in_memory,
     refuse_open_file,
 )
-from samesense.data.rows.text import (
-    LIKE_THEM,
-    PACKERS,
-    STANDARD_INPUT,
-    SUFFIXES,
-    WORKBOOKS,
-    Line,
-    is_text_file,
-    read_lines,
-    split_suffix,
-    standard_input,
-    without_blank_end,
-    workbook_error,
-)
+from samesense.data.rows.files import LIKE_THEM, PACKERS, SUFFIXES, WORKBOOKS, is_text_file, split_suffix
+from samesense.data.rows.text import STANDARD_INPUT, Line, read_lines, standard_input, without_blank_end, workbook_error
 from samesense.errors import ConfigError, DataError
 from samesense.failures import broken_link, excerpt, imported
 from samesense.hub import hub_access
@@ -72,7 +60,7 @@ def names_among(sources: Source) -> list[str]:
 
 def short_name(source: Source) -> str:
     """Return a short name for display: the file name of a file, else :func:`name_of`."""
-    is_file = not in_memory(source) and (split_suffix(str(source))[0] or leads_to(source, Path.is_file))
+    is_file = not in_memory(source) and (split_suffix(str(source)).suffix or leads_to(source, Path.is_file))
     if is_file:
         return Path(source).name
     return name_of(source)
@@ -160,7 +148,7 @@ def _refuse_arrays_as_rows(sources: Sequence[Source]) -> None:
 
 def _looks_like_name(source: str | Path) -> bool:
     text = str(source)
-    if isinstance(source, Path | Name) or split_suffix(text)[0] or is_text_file(text):
+    if isinstance(source, Path | Name) or split_suffix(text).suffix or is_text_file(text):
         return True
     # A sentence may hold a slash, as in and/or; a name rarely holds a space.
     return " " not in text.strip() and ("/" in text or leads_to(text, Path.exists))
@@ -174,7 +162,7 @@ def holds_lines(source: Source) -> bool:
     if in_memory(source):
         return isinstance(source, list) and bool(source) and isinstance(source[0], str)
     name = str(source)
-    if split_suffix(name)[0]:
+    if split_suffix(name).suffix:
         return False
     return is_text_file(name) or is_url(name) or leads_to(name, Path.is_file)
 
@@ -414,7 +402,7 @@ def _folder_and_split(text: str) -> tuple[Path | None, str | None]:
 
 
 def _looks_like_path(text: str) -> bool:
-    if split_suffix(text)[0] or text.startswith((".", "/", "~")) or "\\" in text:
+    if split_suffix(text).suffix or text.startswith((".", "/", "~")) or "\\" in text:
         return True
     # A missing file in an existing folder is a misspelt path, not a hub name.
     parent = text.rpartition("/")[0]

@@ -36,7 +36,8 @@ from samesense.data.rows.columns import (
 )
 from samesense.data.rows.labels import are_quantities, is_number, is_quantity, to_number, with_points
 from samesense.data.rows.sources import names_in
-from samesense.data.rows.text import current_options, split_suffix
+from samesense.data.rows.files import split_suffix
+from samesense.data.rows.options import current_options
 from samesense.data.rows.yes_no import are_answers, translate_yes_no
 from samesense.errors import DataError
 from samesense.failures import excerpt
@@ -246,7 +247,7 @@ def refuse_text(columns: Sequence[str], source: str, rows: Sequence[Row], otherw
     Also if no name is a usual one and all look like the cells below them, because the line may then be data or a
     header. Formats with a schema, such as Parquet, are not checked.
     """
-    if split_suffix(source)[0] not in (".tsv", ".csv") or current_options().header is not None:
+    if split_suffix(source).suffix not in (".tsv", ".csv") or current_options().header is not None:
         return
     line = _FirstLine(rows)
     for name in columns:

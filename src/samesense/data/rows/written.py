@@ -13,7 +13,9 @@ from typing import NamedTuple
 
 from samesense.data.rows.delimited import Form, open_table
 from samesense.data.rows.sources import rows_of_lines
-from samesense.data.rows.text import Line, current_options, open_decompressed, read_lines, split_suffix
+from samesense.data.rows.files import open_decompressed, split_suffix
+from samesense.data.rows.options import current_options
+from samesense.data.rows.text import Line, read_lines
 
 MARKS = {
     "utf_8": codecs.BOM_UTF8,
@@ -66,7 +68,7 @@ class WrittenTable:
 
 def is_written(source: str) -> bool:
     """Return whether a file is a text table whose rows can be written out unchanged."""
-    return split_suffix(source)[0] in (".tsv", ".csv", ".jsonl", ".ndjson")
+    return split_suffix(source).suffix in (".tsv", ".csv", ".jsonl", ".ndjson")
 
 
 def read_written(path: str | Path, suffix: str | None = None) -> WrittenTable:
@@ -75,7 +77,7 @@ def read_written(path: str | Path, suffix: str | None = None) -> WrittenTable:
     Raises:
         DataError: like :func:`~samesense.data.rows.sources.read_rows`; for bad rows, when they are read.
     """
-    suffix = suffix or split_suffix(str(path))[0]
+    suffix = suffix or split_suffix(str(path)).suffix
     encoding, mark = _encoding_of(path)
     if suffix in (".jsonl", ".ndjson"):
         lines = _CopyingLines(read_lines(path))

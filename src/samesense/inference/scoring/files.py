@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from samesense.choices import DecimalMark
 from samesense.data.rows.columns import Row
 from samesense.data.rows.sources import Source, in_memory, is_there, load_rows, missing_file, name_of, names_in, no_rows
-from samesense.data.rows.text import split_suffix
+from samesense.data.rows.files import split_suffix
 from samesense.data.rows.text_columns import SNIFFED_ROWS
 from samesense.data.rows.written import WrittenRow, WrittenTable, is_written, read_written
 from samesense.errors import ConfigError, DataError
@@ -57,7 +57,7 @@ class WritingOptions:
         """Return the suffix of the output's format; ConfigError if tables have no such format."""
         # A text file has no place for more columns.
         suffixes = [suffix for suffix in FORMATS if suffix != ".txt"]
-        suffix = split_suffix(source)[0].replace(".ndjson", ".jsonl")
+        suffix = split_suffix(source).suffix.replace(".ndjson", ".jsonl")
         if self.output == "-":
             form = suffix if suffix in (".tsv", ".csv", ".jsonl") else ".tsv"
         else:

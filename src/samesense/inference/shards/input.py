@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from samesense.data.examples import spread_over
 from samesense.data.rows.blocks import Block, blocks, rows_at
 from samesense.data.rows.columns import BadRow, Row, bad_rows_error, bad_texts
-from samesense.data.rows.sources import missing_file, names_in, refuse_columns, refuse_table
-from samesense.data.rows.text import current_options, split_suffix
+from samesense.data.rows.sources import missing_file, names_in, refuse_columns
+from samesense.data.rows.files import split_suffix
+from samesense.data.rows.options import current_options
 from samesense.data.rows.text_columns import text_column
 from samesense.errors import ConfigError, DataError
 from samesense.hashes import content_hash
@@ -182,7 +183,7 @@ class _Cutter:
 
     def _describe(self, file: File, first: Block) -> File:
         """Return the file with its format and columns, from its first rows."""
-        if not split_suffix(file.path)[0]:
+        if not split_suffix(file.path).suffix:
             refuse_columns(file.path, columns=self._columns, keep=self._keep)
             refuse_table(first.rows, file.path)
             return replace(file, form=first.form)

@@ -11,7 +11,7 @@ from samesense.data.benchmarks.comparability import NOT_COMPARABLE, compare_with
 from samesense.data.benchmarks.find import known_split
 from samesense.data.examples import Examples, drawn_from
 from samesense.data.rows.sources import distinct_names
-from samesense.data.rows.text import table_options
+from samesense.data.rows.options import table_options
 from samesense.errors import ConfigError, DataError
 from samesense.recipes.dev_part import hold_out_pairs
 from samesense.recipes.methods import METHODS, Method
