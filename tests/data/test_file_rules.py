@@ -9,7 +9,7 @@ import pytest
 
 from samesense.data import load_rows, read_pairs
 from samesense.data.kinds import detect_kind
-from samesense.data.rows.columns import quoted
+from samesense.data.rows.column_names import quote_columns
 from samesense.data.sentences import all_texts
 from samesense.errors import DataError
 
@@ -350,7 +350,7 @@ def test_a_table_of_texts_without_a_header_line_is_refused(tmp_path, first):
     assert (
         f"the first line of a table names its columns, and {first!r} seems to be a text. Add a header line" in message
     )
-    assert message.splitlines()[0].endswith(f"If it is the name of a column: `columns` {quoted(first)}")
+    assert message.splitlines()[0].endswith(f"If it is the name of a column: `columns` {quote_columns(first)}")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from samesense.choices import Sampling, check_choice
-from samesense.data.rows.columns import check_columns
+from samesense.data.rows.column_names import check_columns
 from samesense.data.rows.sources import (
     Source,
     as_sources,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from samesense.choices import PairsBy, ScaleName, check_choice, check_count
-from samesense.data.rows.columns import check_columns, split_columns
+from samesense.data.rows.column_names import check_columns, split_columns
 from samesense.data.rows.sources import Source, in_memory, name_of, names_among, rereadable
 from samesense.data.rows.options import Header, Quoting, reads_tables
 from samesense.encoder.names import DEFAULT

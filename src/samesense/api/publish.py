@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from samesense.api.data import Scale, labelled_pairs
 from samesense.choices import check_named, words_of
-from samesense.data.rows.columns import check_columns
+from samesense.data.rows.column_names import check_columns
 from samesense.data.rows.sources import Source, as_sources, names_among, short_name
 from samesense.data.rows.options import Header, Quoting, reads_tables
 from samesense.data.sentences import unlabelled_texts

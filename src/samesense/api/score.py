@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from samesense.choices import DecimalMark, Threshold, check_choice
-from samesense.data.rows.columns import check_columns
+from samesense.data.rows.column_names import check_columns
 from samesense.data.rows.sources import Source, in_memory, rereadable
 from samesense.data.rows.options import Header, Quoting, reads_tables
 from samesense.errors import ConfigError, DataError

@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from samesense.api import training
 from samesense.cli.command import command_of
 from samesense.cli.output import RERUN, Flag, Json, Output, logger, named_values, on_interrupt, put
-from samesense.data.rows.sources import missing_file
+from samesense.data.rows.sources import missing_file_error
 from samesense.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def sweep(
         _show(folder, json, files)
         return
     if not file.is_file():  # before torch is loaded, which takes seconds
-        raise missing_file(str(file))
+        raise missing_file_error(str(file))
     from samesense.recipes.sweep.file import read_sweep
     from samesense.recipes.sweep.pace import check_max_runs
     from samesense.recipes.sweep.plan import make_plan

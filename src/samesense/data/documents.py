@@ -16,7 +16,7 @@ from samesense.data.extraction.files import (
     is_document_name,
     read_document_file,
 )
-from samesense.data.rows.columns import Row
+from samesense.data.rows.row import Row
 from samesense.data.rows.list_cells import FIX, ListCellError, list_in
 from samesense.data.rows.sources import load_rows, read_rows
 from samesense.data.rows.files import is_text_file, split_suffix

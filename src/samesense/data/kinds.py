@@ -12,36 +12,29 @@ from samesense.data.benchmarks.sentences import LabelledSentences
 from samesense.data.documents import TEXT_NAMES
 from samesense.data.extraction.files import holds_document_files, is_document_name
 from samesense.data.pairs.data import PairData
-from samesense.data.rows.columns import (
+from samesense.data.rows.column_names import (
     ANCHOR_NAMES,
     LABEL_NAMES,
     NEGATIVE_NAMES,
     SENTENCE_LABEL_NAMES,
     SINGLE_NAMES,
     TEXT_PAIRS,
-    Columns,
-    Layout,
-    Row,
-    first_of,
-    first_pair_of,
-    holds_lists,
+    find_name,
+    find_pair,
     is_distance,
     join_columns,
     join_names,
-    label_beside_negative,
-    layout_of,
-    listed,
     named_column,
-    plain,
-    quoted,
-    refuse_distance,
-    refuse_lists,
+    normalize_name,
+    quote_columns,
     requested_columns,
-    resolve_columns,
     spelled_names,
     split_columns,
-    unread_labels,
 )
+from samesense.data.rows.columns import Columns, label_and_negative_error, refuse_distance, resolve_columns, unread_labels
+from samesense.data.rows.layouts import Layout, find_layout
+from samesense.data.rows.list_cells import holds_lists, refuse_lists
+from samesense.data.rows.row import Row
 from samesense.data.rows.labels import is_quantity
 from samesense.data.rows.sources import (
     Source,
@@ -166,7 +159,7 @@ def detect_kind(source: Source, columns: str | None = None) -> DetectedKind:
     rows = list_rows(source, SNIFFED_ROWS)
     if columns is not None:
         kind = _kind_of_columns(rows, columns, name_of(source))
-        last = plain(requested_columns(columns, names_in(rows))[-1])
+        last = normalize_name(requested_columns(columns, names_in(rows))[-1])
         triplets = kind == "pairs" and last in NEGATIVE_NAMES
         return DetectedKind(kind, f"the columns {columns}", columns=columns, triplets=triplets)
     return _detect_from_rows(rows, name_of(source))
@@ -192,6 +185,40 @@ def holds_documents_of_text(source: Source) -> bool:
     return holds_document_files(name)
 
 
+def _refuse_table(source: Source) -> None:
+    """Raise DataError if a text file is missing, or its first lines look like a table or JSON."""
+    if in_memory(source):
+        return
+    texts = (str(cells[TEXT]) for _, cells in islice(line_rows(source), SNIFFED_ROWS))
+    lines = [text for text in texts if text.strip()]
+    table_form = _form_of_table(lines)
+    if table_form is not None:
+        description, suffix = table_form
+        fix = "Rename it, with the names of its columns in the first line."
+        if suffix == ".jsonl":
+            fix = "Rename it."
+        raise DataError(f"{source}: {description}, and its name does not end in {suffix}. {fix}")
+
+
+def _form_of_table(lines: Sequence[str]) -> tuple[str, str] | None:
+    """Return a description of a text file that is a table or JSON, with its proper ending; ``None`` if it has texts."""
+    if not lines:
+        return None
+    # More than half, because a text may quote JSON.
+    if sum(line.startswith('{"') and line.endswith("}") for line in lines) > len(lines) // 2:
+        return "each line is a JSON object", ".jsonl"
+    # The same number of tabs in nine of ten lines is a table.
+    tabs = [line.count("\t") for line in lines]
+    tab_count = max(set(tabs), key=tabs.count)
+    if len(tabs) > 1 and tab_count and 10 * tabs.count(tab_count) >= 9 * len(tabs):
+        return f"its lines have as many tabs each ({tab_count}), so that it is a table", ".tsv"
+    # Whatever the delimiter is: two known names in one line are no text.
+    names = [normalize_name(name.strip('"')) for name in re.split(r"[,;|\t]", lines[0])]
+    if len(lines) > 1 and len(KNOWN_NAMES.intersection(names)) > 1:
+        return f"its first line, {excerpt(lines[0])}, has the names of columns, so that it is a table", ".csv"
+    return None
+
+
 def _kind_of_columns(rows: Sequence[Row], columns: str, source: str) -> DataKind:
     """Return the kind of the columns that the user names."""
     names = requested_columns(columns, names_in(rows))
@@ -212,7 +239,7 @@ def _kind_of_columns(rows: Sequence[Row], columns: str, source: str) -> DataKind
         if texts:
             return "tuples"
         return "classes"
-    if texts and plain(last) not in NEGATIVE_NAMES:
+    if texts and normalize_name(last) not in NEGATIVE_NAMES:
         return "tuples"
     return "pairs"
 
@@ -233,7 +260,7 @@ def _detect_from_rows(rows: Sequence[Row], source: str) -> DetectedKind:
     if anchors and (hold_lists(rows, source) or _has_several_per_side(layout)):
         _refuse_judgements(rows, layout, source)
         return anchors
-    label = first_of(LABEL_NAMES, spelled_names(names))
+    label = find_name(LABEL_NAMES, spelled_names(names))
     # Names decide before cells, so that a file stays of one kind when rows are added.
     pairs = _detect_named_pairs(names, source) or _detect_triplet(rows, label, source)
     if pairs is not None:
@@ -250,7 +277,7 @@ def _detect_from_rows(rows: Sequence[Row], source: str) -> DetectedKind:
 
 def _refuse_pairs_in_lists(rows: Sequence[Row], column: str, source: str) -> None:
     """Raise DataError for lists of two texts each beside a label, which are pairs and no documents."""
-    label = first_of(LABEL_NAMES, spelled_names(names_in(rows)))
+    label = find_name(LABEL_NAMES, spelled_names(names_in(rows)))
     cells = [row[column] for _, row in rows]
     if label is not None and all(isinstance(cell, list) and len(cell) == 2 for cell in cells):
         raise DataError(
@@ -275,10 +302,10 @@ def _detect_triplet(rows: Sequence[Row], label: str | None, source: str) -> Dete
     """Return pairs as the kind if three columns are a text, a match and a negative; DataError beside a label."""
     triplet = triplet_columns(rows)
     # A column named as an anchor may have several positives, which pairs cannot have.
-    if triplet is None or plain(triplet[0]) in ANCHOR_NAMES:
+    if triplet is None or normalize_name(triplet[0]) in ANCHOR_NAMES:
         return None
     if label is not None:
-        raise label_beside_negative(triplet[:2], label, triplet[2], source)
+        raise label_and_negative_error(triplet[:2], label, triplet[2], source)
     return DetectedKind("pairs", f"the columns {join_names(triplet)}", columns=join_columns(triplet), triplets=True)
 
 
@@ -306,7 +333,7 @@ def _refuse_judgements(rows: Sequence[Row], layout: Layout | None, source: str) 
     if layout is None or layout.label is not None or any(side == "negative" for _, side in layout.partners):
         return
     for name in names_in(rows):
-        judges = plain(name) in _JUDGEMENTS or is_distance(name)
+        judges = normalize_name(name) in _JUDGEMENTS or is_distance(name)
         # A column that says the same in all rows judges nothing.
         if name in layout.columns or not judges or not _numbers_of(rows, name, different=True):
             continue
@@ -315,8 +342,8 @@ def _refuse_judgements(rows: Sequence[Row], layout: Layout | None, source: str) 
         judged = join_columns([*layout.columns, name])
         raise DataError(
             f"{source}: column {name!r} seems to say how well the texts of a row belong together, and without it all "
-            f"rows would be positives. For labelled pairs: `columns` {quoted(judged)}; if it says something "
-            f"else: `columns` {quoted(pair)}"
+            f"rows would be positives. For labelled pairs: `columns` {quote_columns(judged)}; if it says something "
+            f"else: `columns` {quote_columns(pair)}"
         )
 
 
@@ -342,7 +369,7 @@ def _unknown_columns(rows: Sequence[Row], names: Sequence[str], source: str) -> 
     three = example_of_three_columns(rows)
     alternative = ""
     if three:
-        alternative = f"; or, if the third belongs to neither: `columns` {quoted(three)}"
+        alternative = f"; or, if the third belongs to neither: `columns` {quote_columns(three)}"
     try:
         # This fails, and its error names what is missing.
         resolve_columns(names, None, source, example=example_columns(rows))
@@ -362,8 +389,8 @@ def _detect_from_cells(rows: Sequence[Row], source: str) -> DetectedKind | None:
     names = names_in(rows)
     texts = find_text_columns(rows)
     spelled = spelled_names(names)
-    single_column = first_of(SINGLE_NAMES, spelled)
-    label = first_of(SENTENCE_LABEL_NAMES, spelled)
+    single_column = find_name(SINGLE_NAMES, spelled)
+    label = find_name(SENTENCE_LABEL_NAMES, spelled)
     classes = _detect_named_classes(texts, single_column, label) or _guess_titled(rows)
     if classes is not None:
         return classes
@@ -383,7 +410,7 @@ def _detect_from_cells(rows: Sequence[Row], source: str) -> DetectedKind | None:
             "classes", [str(single_column), label], f"the columns {single_column} and {label}, without {unread}"
         )
     # Names of pairs without a label: the caller's error says what is missing.
-    if first_pair_of(TEXT_PAIRS, spelled):
+    if find_pair(TEXT_PAIRS, spelled):
         return None
     # A second text beside yes and no is a pair, under names that do not say so.
     if len(texts) == 2 and len(other_columns) == 1 and _holds_answers(rows, other_columns[0]):
@@ -407,7 +434,7 @@ def _guess_titled(rows: Sequence[Row]) -> DetectedKind | None:
     if titled is None:
         return None
     title, text, label = titled
-    hint = f"for pairs of the two, `columns` {quoted(','.join(titled))}"
+    hint = f"for pairs of the two, `columns` {quote_columns(','.join(titled))}"
     return _guess("classes", [text, label], f"a column of texts, {text}, and {label}, without {title}; {hint}")
 
 
@@ -488,7 +515,7 @@ def _guess(kind: DataKind, columns: Sequence[str], by: str) -> DetectedKind:
 def _layout(names: Sequence[str], source: str) -> Layout | None:
     """Return the columns of an anchor with its positives and negatives; ``None`` without such columns."""
     try:
-        return layout_of(names, source)
+        return find_layout(names, source)
     except DataError:
         return None
 
@@ -497,7 +524,7 @@ def _layout_of_texts(rows: Sequence[Row], source: str) -> Layout | None:
     """Return the columns of an anchor with its partners; ``None`` if a partner is neither a text nor a list."""
     layout = _layout(names_in(rows), source)
     # An anchor by its own name settles it; one by the names beside it must have texts there.
-    if layout is None or plain(layout.anchor) in ANCHOR_NAMES:
+    if layout is None or normalize_name(layout.anchor) in ANCHOR_NAMES:
         return layout
     are_texts = (is_text_column(rows, name) or holds_lists(rows, name) for name in layout.names)
     if all(are_texts):

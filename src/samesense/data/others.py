@@ -13,7 +13,7 @@ from samesense.data.kinds import DetectedKind, detect_kind, hold_lists, holds_do
 from samesense.data.pairs.data import PairData
 from samesense.data.pairs.keys import Keys, pair_keys, plain_keys, plain_text
 from samesense.data.pairs.read import read_bare_pairs
-from samesense.data.rows.columns import plain, spelled_names, split_columns
+from samesense.data.rows.column_names import normalize_name, spelled_names, split_columns
 from samesense.data.rows.sources import Source, holds_lines, load_rows, name_of, names_in
 from samesense.data.rows.text_columns import SNIFFED_ROWS
 from samesense.data.sentences import Sentences, all_texts
@@ -46,7 +46,7 @@ def _columns_present(source: Source, columns: str | None) -> str | None:
     if columns is None:
         return None
     spelled = spelled_names(names_in(list(islice(load_rows(source), SNIFFED_ROWS))))
-    if all(plain(name) in spelled for name in split_columns(columns)):
+    if all(normalize_name(name) in spelled for name in split_columns(columns)):
         return columns
     return None
 

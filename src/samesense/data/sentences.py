@@ -15,20 +15,18 @@ from samesense.data.documents import document_sentences, holds_documents, read_d
 from samesense.data.extraction.files import holds_document_files
 from samesense.data.held_out import HeldOutSections
 from samesense.data.mapped import collect_texts, take_rows
-from samesense.data.rows.columns import (
+from samesense.data.rows.column_names import (
     NEGATIVE_NAMES,
     SINGLE_NAMES,
     TEXT_PAIRS,
-    Row,
-    character_problem,
-    first_of,
-    first_pair_of,
-    is_blank,
+    find_name,
+    find_pair,
     named_column,
-    refuse_lists,
     requested_columns,
     spelled_names,
 )
+from samesense.data.rows.list_cells import refuse_lists
+from samesense.data.rows.row import Row, character_problem
 from samesense.data.rows.sources import (
     TEXT,
     Source,
@@ -263,11 +261,11 @@ def _text_columns(names: Sequence[str], columns: str | None, source: str, rows: 
     spelled = spelled_names(names)
     if columns is not None:
         return [named_column(names, name, source) for name in requested_columns(columns, names)]
-    pair = first_pair_of(TEXT_PAIRS, spelled)
+    pair = find_pair(TEXT_PAIRS, spelled)
     # All texts of pairs and triples count, not only the first.
     if pair is not None:
         return [spelled[name] for name in (*pair, *NEGATIVE_NAMES) if name in spelled]
-    single_column = first_of(SINGLE_NAMES, spelled)
+    single_column = find_name(SINGLE_NAMES, spelled)
     if single_column is not None:
         return [single_column]
     # Without rows of this layout, the names alone decide.

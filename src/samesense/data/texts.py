@@ -10,7 +10,7 @@ from typing import NamedTuple
 from samesense.data.documents import document_files
 from samesense.data.extraction.files import holds_document_files, read_document_file
 from samesense.data.passages import cut_passages
-from samesense.data.rows.columns import BadRow, Row, bad_rows_error, bad_texts, warn_left_out
+from samesense.data.rows.row import BadRow, Row, bad_rows_error, bad_texts, warn_left_out
 from samesense.data.rows.memory import SENTENCE
 from samesense.data.rows.sources import (
     TEXT,
@@ -21,7 +21,7 @@ from samesense.data.rows.sources import (
     load_rows,
     name_of,
     names_in,
-    no_rows,
+    no_rows_error,
     refuse_columns,
 )
 from samesense.data.rows.text import STANDARD_INPUT
@@ -113,7 +113,7 @@ def read_text_rows(source: Source, columns: str | None = None, *, drop_bad_rows:
     if is_table(source):
         rows = list(open_rows(source))
         if not rows:
-            raise no_rows(source)
+            raise no_rows_error(source)
         column = _choose_column(rows, columns, source)
     else:
         rows = list(_open_lines(source, columns))

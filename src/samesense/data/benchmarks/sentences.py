@@ -7,20 +7,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from samesense.data.pairs.data import PairData
-from samesense.data.rows.columns import (
+from samesense.data.rows.column_names import (
     SENTENCE_LABEL_NAMES,
     SINGLE_NAMES,
-    TEXT_FIX,
-    BadRow,
-    Row,
-    bad_rows_error,
-    first_of,
+    find_name,
     listed,
     named_column,
     spelled_names,
     split_columns,
-    text_problem,
 )
+from samesense.data.rows.row import TEXT_FIX, BadRow, Row, bad_rows_error, text_problem
 from samesense.data.rows.sources import Source, list_rows, name_of, names_in
 from samesense.data.rows.text_columns import log_unread
 from samesense.errors import ConfigError, DataError
@@ -101,8 +97,8 @@ def _find_columns(rows: Sequence[Row], columns: str | None, source: str) -> tupl
             raise ConfigError(f"{source}: `columns` takes the text and the class here, text,class; got {columns!r}.")
         return named_column(names, requested[0], source), named_column(names, requested[1], source)
     spelled = spelled_names(names)
-    text = first_of(SINGLE_NAMES, spelled)
-    label = first_of(SENTENCE_LABEL_NAMES, spelled)
+    text = find_name(SINGLE_NAMES, spelled)
+    label = find_name(SENTENCE_LABEL_NAMES, spelled)
     if text is None or label is None:
         raise DataError(
             f"{source}: labelled sentences need a text column ({', '.join(SINGLE_NAMES)}) and a label column "

@@ -11,21 +11,12 @@ import numpy as np
 
 from samesense.data.mapped import BLOCK, as_columns, numbers, take_rows
 from samesense.data.pairs.data import TEXTS, PairData
-from samesense.data.rows.columns import (
-    BadRow,
-    Columns,
-    Row,
-    bad_rows_error,
-    bad_texts,
-    join_columns,
-    quoted,
-    refuse_lists,
-    resolve_columns,
-    text_problem,
-    unread_labels,
-)
+from samesense.data.rows.column_names import join_columns, quote_columns
+from samesense.data.rows.columns import Columns, resolve_columns, unread_labels
+from samesense.data.rows.list_cells import refuse_lists
+from samesense.data.rows.row import BadRow, Row, bad_rows_error, bad_texts, text_problem
 from samesense.data.rows.labels import ParsedLabels, Scale, number_text, one_label, parse_labels, refuse_words
-from samesense.data.rows.sources import Source, list_rows, load_rows, name_of, names_in, no_rows
+from samesense.data.rows.sources import Source, list_rows, load_rows, name_of, names_in, no_rows_error
 from samesense.data.rows.text_columns import SNIFFED_ROWS, example_columns, guessed_pairs, log_unread
 from samesense.errors import ConfigError, DataError
 from samesense.types import Indices, Pair
@@ -65,7 +56,7 @@ def read_pairs(
     # The first rows decide on the columns; the others are streamed.
     first = list(islice(rows, BLOCK))
     if not first:
-        raise no_rows(source)
+        raise no_rows_error(source)
     resolved = _find_columns(first, columns, name)
     refuse_lists(first, filter(None, (resolved.text1, resolved.text2, resolved.negative)), name)
     reader = _RowReader(resolved)
@@ -189,7 +180,7 @@ def _log_unread(rows: Sequence[Row], names: Sequence[str], columns: Columns, sou
 def _warn_of_other_labels(resolved: Columns, label_candidates: Sequence[str], source: str) -> None:
     """Warn that other columns could be the labels too, and say how to choose one."""
     if resolved.label is not None and label_candidates:
-        columns = quoted(join_columns((resolved.text1, resolved.text2, label_candidates[0])))
+        columns = quote_columns(join_columns((resolved.text1, resolved.text2, label_candidates[0])))
         not_read = " or ".join(map(repr, label_candidates))
         logger.warning(
             f"{source}: the labels are those of column {resolved.label!r}, not "

@@ -14,7 +14,7 @@ from functools import partial
 from itertools import islice
 
 from samesense.data.rows.columnar import parquet_rows
-from samesense.data.rows.columns import Row
+from samesense.data.rows.row import Row
 from samesense.data.rows.delimited import Form, form_of, rows_in_form
 from samesense.data.rows.encodings import in_utf8
 from samesense.data.rows.sources import read_rows, rows_of_lines

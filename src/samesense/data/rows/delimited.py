@@ -14,7 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from samesense.data.rows.columns import KNOWN_NAMES, listed, plain
+from samesense.data.rows.column_names import KNOWN_NAMES, listed, normalize_name
 from samesense.data.rows.labels import is_number, is_quantity
 from samesense.data.rows.options import DELIMITERS, FIELD_OPTIONS, TableOptions, current_options
 from samesense.data.rows.text import CARRIAGE_RETURNS, LONGEST_ROW, Line
@@ -228,7 +228,7 @@ def _is_quoted_header(header: str) -> bool:
     """Return whether the column names are quoted: all of them, or a known one."""
     names = header.rstrip("\r\n").split("\t")
     quoted = [name[1:-1] for name in names if len(name) > 2 and name[0] == name[-1] == '"' and '"' not in name[1:-1]]
-    if any(plain(name) in KNOWN_NAMES for name in quoted):
+    if any(normalize_name(name) in KNOWN_NAMES for name in quoted):
         return True
     bare = split_quoted(header.rstrip("\r\n"))
     return len(quoted) == len(names) and bare is not None and not is_headerless(bare)
@@ -333,7 +333,7 @@ def _named_mark(mark: str) -> str:
 
 
 def _names_in(header: str, mark: str) -> list[str]:
-    return [plain(name.strip('" ')) for name in header.strip().split(mark)]
+    return [normalize_name(name.strip('" ')) for name in header.strip().split(mark)]
 
 
 def _has_known_names(header: str, mark: str) -> bool:
@@ -456,7 +456,7 @@ def is_headerless(cells: list[str]) -> bool:
 
     The number may have a decimal comma, or a unit such as ``%``.
     """
-    if len(cells) != 3 or any(plain(cell) in KNOWN_NAMES for cell in cells):
+    if len(cells) != 3 or any(normalize_name(cell) in KNOWN_NAMES for cell in cells):
         return False
     # Two numbers are identifiers, as in triples of ids.
     if is_number(cells[0]) and is_number(cells[1]):

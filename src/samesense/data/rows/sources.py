@@ -9,7 +9,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from samesense.data.rows.columnar import Cells, parquet_rows
-from samesense.data.rows.columns import KNOWN_NAMES, Row, plain
+from samesense.data.rows.row import Row
 from samesense.data.rows.delimited import delimited_rows
 from samesense.data.rows.json_rows import json_lines_rows, json_rows
 from samesense.data.rows.memory import (
@@ -215,7 +215,7 @@ def load_rows(source: Source) -> Iterator[Row]:
     # Last of all, as the hub is asked over the network.
     match = _HUB_NAME.fullmatch(text)
     if isinstance(source, Path) or _looks_like_path(text):
-        raise missing_file(text)
+        raise missing_file_error(text)
     if match is None:
         raise DataError(
             f"{text}: this is no existing file or folder, and no hub name of the form owner/name, owner/name@config "
@@ -229,11 +229,11 @@ def list_rows(source: Source, limit: int | None = None) -> list[Row]:
     """Return all rows of a source, or the first ``limit``; DataError if there are none. See :func:`load_rows`."""
     rows = list(islice(load_rows(source), limit))
     if not rows:
-        raise no_rows(source)
+        raise no_rows_error(source)
     return rows
 
 
-def no_rows(source: Source) -> DataError:
+def no_rows_error(source: Source) -> DataError:
     """Build the error for a source without rows."""
     return DataError(f"{name_of(source)}: there are no rows. Check that this is the right file.")
 
@@ -260,7 +260,7 @@ def read_rows(source: str | Path) -> Iterator[Row]:
     """
     path = str(source) if is_url(source) else Path(local(str(source))).expanduser()
     if not is_there(path):
-        raise missing_file(str(source))
+        raise missing_file_error(str(source))
     suffix, packing = split_suffix(str(path))
     if not suffix and str(path).lower().endswith(WORKBOOKS):
         raise workbook_error(str(source))
@@ -309,63 +309,11 @@ def line_rows(source: str | Path, *, blank_end: bool = False) -> Iterator[Row]:
     elif is_there(source):
         lines = read_lines(source)
     else:
-        raise missing_file(str(source))
-    rows = rows_of_lines("", source, lines if blank_end else without_blank_end(lines))
-    if str(source) == STANDARD_INPUT:
-        return rows
-    return _rows_of_texts(rows, str(source))
+        raise missing_file_error(str(source))
+    return rows_of_lines("", source, lines if blank_end else without_blank_end(lines))
 
 
-def _rows_of_texts(rows: Iterator[Row], source: str) -> Iterator[Row]:
-    first = list(islice(rows, _SNIFFED_LINES))
-    refuse_table(first, source)
-    yield from first
-    yield from rows
-
-
-def refuse_table(rows: Sequence[Row], source: str) -> None:
-    """Raise DataError if the first lines of a text file look like a table or JSON."""
-    lines = [text for _, cells in rows[:_SNIFFED_LINES] if (text := str(cells[TEXT])).strip()]
-    table_form = _form_of_table(lines)
-    if table_form is not None:
-        description, suffix = table_form
-        fix = "Rename it, with the names of its columns in the first line."
-        if suffix == ".jsonl":
-            fix = "Rename it."
-        raise DataError(f"{source}: {description}, and its name does not end in {suffix}. {fix}")
-
-
-_SNIFFED_LINES = 1000
-"""Lines of a text file that are inspected to see whether it is a table."""
-
-
-def _form_of_table(lines: Sequence[str]) -> tuple[str, str] | None:
-    """Return a description of a text file that is a table or JSON, with its proper ending; ``None`` if it has texts."""
-    if not lines:
-        return None
-    # More than half, because a text may quote JSON.
-    if sum(line.startswith('{"') and line.endswith("}") for line in lines) > len(lines) // 2:
-        return "each line is a JSON object", ".jsonl"
-    if _FRAME.fullmatch(lines[0].strip()):
-        return "it is a table drawn with lines", ".csv"
-    # The same number of marks in nine of ten lines is a table; no text has the bars of aligned sentences.
-    for mark, name in (("\t", "tabs"), ("|||", "marks |||")):
-        counts = [line.count(mark) for line in lines]
-        count = max(set(counts), key=counts.count)
-        if len(counts) > 1 and count and 10 * counts.count(count) >= 9 * len(counts):
-            return f"its lines have as many {name} each ({count}), so that it is a table", ".tsv"
-    # Whatever the delimiter is: two known names in one line are no text.
-    names = [plain(name.strip('"')) for name in re.split(r"[,;|\t]|(?<=\") (?=\")", lines[0])]
-    if len(lines) > 1 and len(KNOWN_NAMES.intersection(names)) > 1:
-        return f"its first line, {excerpt(lines[0])}, has the names of columns, so that it is a table", ".csv"
-    return None
-
-
-_FRAME = re.compile(r"\+(-+\+){2,}")
-"""The upper edge of a table that is drawn with lines, as mysql does."""
-
-
-def missing_file(source: str) -> DataError:
+def missing_file_error(source: str) -> DataError:
     """Build the error for a missing file."""
     if message := broken_link(Path(source).expanduser()):
         return DataError(message)

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
-from samesense.data.rows.columnar import Cells, may_hold_texts, may_nest_texts
-from samesense.data.rows.columns import (
+from samesense.data.rows.columnar import Cells, may_hold_texts
+from samesense.data.rows.column_names import (
     CLASS_NAMES,
     KNOWN_NAMES,
     LABEL_NAMES,
@@ -17,23 +17,23 @@ from samesense.data.rows.columns import (
     SINGLE_NAMES,
     SUBSET_NAMES,
     TEXT_PAIRS,
-    Row,
-    anchor_beside,
-    first_of,
-    first_pair_of,
-    identifies,
+    find_anchor,
+    find_name,
+    find_pair,
+    is_identifier,
     is_distance,
     join_columns,
     join_names,
     listed,
     named_column,
-    plain,
-    quoted,
-    refuse_lists,
-    sides_of,
+    normalize_name,
+    quote_columns,
+    find_sides,
     spelled_names,
     split_columns,
 )
+from samesense.data.rows.list_cells import refuse_lists
+from samesense.data.rows.row import Row
 from samesense.data.rows.labels import are_quantities, is_number, is_quantity, to_number, with_points
 from samesense.data.rows.sources import names_in
 from samesense.data.rows.files import split_suffix
@@ -124,7 +124,7 @@ def is_text_column(rows: Sequence[Row], name: str) -> bool:
 
 def _may_hold_texts(rows: Sequence[Row], name: str) -> bool:
     """Return whether the name and the type of a column allow texts."""
-    return may_hold_texts(rows[0][1], name) and plain(name) not in _NO_TEXTS and not identifies(name)
+    return may_hold_texts(rows[0][1], name) and normalize_name(name) not in _NO_TEXTS and not is_identifier(name)
 
 
 def _sniff(rows: Sequence[Row]) -> Sequence[Row]:
@@ -162,7 +162,7 @@ def text_column(rows: Sequence[Row], columns: str | None, source: str) -> str:
         refuse_lists(rows, [requested], source)
         return requested
     single_columns = [spelled[name] for name in SINGLE_NAMES if name in spelled]
-    if single_columns and not first_pair_of(TEXT_PAIRS, spelled):
+    if single_columns and not find_pair(TEXT_PAIRS, spelled):
         candidates = single_columns
     else:
         candidates = find_text_columns(rows)
@@ -179,7 +179,7 @@ def text_column(rows: Sequence[Row], columns: str | None, source: str) -> str:
         problem = f"several columns hold texts ({listed(candidates)})"
     example = "NAME"
     if candidates:
-        example = quoted(_first_long_column(rows, candidates))
+        example = quote_columns(_first_long_column(rows, candidates))
     raise DataError(f"{source}: {problem}. Its columns: {listed(names)}. Name the one to read: `columns` {example}")
 
 
@@ -255,7 +255,7 @@ def refuse_text(columns: Sequence[str], source: str, rows: Sequence[Row], otherw
         if line.has_text(name) or (as_long_as_cells and not line.holds_names):
             raise DataError(
                 f"{source}: the first line of a table names its columns, and {name!r} seems to be a text. Add a header "
-                f"line{otherwise}. If it is the name of a column: `columns` {quoted(','.join(columns))}"
+                f"line{otherwise}. If it is the name of a column: `columns` {quote_columns(','.join(columns))}"
             )
 
     if columns and not line.holds_names and all(_looks_like_cells(name, rows) for name in columns):
@@ -265,7 +265,7 @@ def refuse_text(columns: Sequence[str], source: str, rows: Sequence[Row], otherw
             look = "is no usual name of columns, and looks"
         raise DataError(
             f"{source}: the first line may be a row of data: {names} {look} like the cells below. If the first line "
-            f"has the names of the columns: `columns` {quoted(','.join(columns))}, or `header` yes; if it is "
+            f"has the names of the columns: `columns` {quote_columns(','.join(columns))}, or `header` yes; if it is "
             "data: `header` no."
         )
 
@@ -290,8 +290,8 @@ def _looks_like_cells(name: str, rows: Sequence[Row]) -> bool:
 
 def _is_name(name: str, cells: Sequence[str]) -> bool:
     """Return whether a name is a usual column name, or an identifier above cells that are not identifiers."""
-    words = set(plain(name).split("_"))
-    if words & _USUAL_NAMES or plain(name) in _USUAL_NAMES or identifies(name):
+    words = set(normalize_name(name).split("_"))
+    if words & _USUAL_NAMES or normalize_name(name) in _USUAL_NAMES or is_identifier(name):
         return True
     return _IDENTIFIER.fullmatch(name.strip()) is not None and not any(map(_IDENTIFIER.fullmatch, cells))
 
@@ -378,7 +378,7 @@ def example_columns(rows: Sequence[Row]) -> str:
     if rows and not isinstance(rows[0][1], Cells) and _FirstLine(rows).is_data(texts):
         return ""
     spelled = spelled_names(names)
-    known_pair = first_pair_of(TEXT_PAIRS, spelled)
+    known_pair = find_pair(TEXT_PAIRS, spelled)
     columns = texts[:2]
     if known_pair:
         columns = [spelled[name] for name in known_pair]
@@ -425,13 +425,13 @@ def guessed_pairs(rows: Sequence[Row]) -> str | None:
     names = names_in(rows)
     spelled = spelled_names(names)
     triplet = triplet_columns(rows)
-    if triplet is not None and first_of(LABEL_NAMES, spelled) is None:
+    if triplet is not None and find_name(LABEL_NAMES, spelled) is None:
         return join_columns(triplet)
     texts = find_text_columns(rows)
     if len(texts) != 2 or {"premise", "hypothesis"} <= spelled.keys() or titled_text(rows):
         return None
-    label = first_of(LABEL_NAMES, spelled)
-    if label is None and first_pair_of(TEXT_PAIRS, spelled) and len(columns_besides(names, texts)) == 1:
+    label = find_name(LABEL_NAMES, spelled)
+    if label is None and find_pair(TEXT_PAIRS, spelled) and len(columns_besides(names, texts)) == 1:
         label = _label_column(rows, texts, texts)
     if label is None:
         return None
@@ -444,10 +444,10 @@ def triplet_columns(rows: Sequence[Row]) -> list[str] | None:
     ``None`` unless there is one of each and all of them hold texts.
     """
     names = names_in(rows[:SNIFFED_ROWS])
-    sides = sides_of(names)
+    sides = find_sides(names)
     positives = [name for name, side in sides.items() if side == "positive"]
     negatives = [name for name, side in sides.items() if side == "negative"]
-    anchor = anchor_beside(names, [*positives, *negatives])
+    anchor = find_anchor(names, [*positives, *negatives])
     if len(positives) != 1 or len(negatives) != 1 or anchor is None:
         return None
     columns = [anchor, positives[0], negatives[0]]
@@ -463,9 +463,9 @@ def titled_text(rows: Sequence[Row]) -> tuple[str, str, str] | None:
     """
     texts = find_text_columns(rows)
     spelled = spelled_names(texts)
-    title = first_of(_TITLES, spelled)
-    text = first_of(_TITLED, spelled)
-    label = first_of(SENTENCE_LABEL_NAMES, spelled_names(names_in(rows[:SNIFFED_ROWS])))
+    title = find_name(_TITLES, spelled)
+    text = find_name(_TITLED, spelled)
+    label = find_name(SENTENCE_LABEL_NAMES, spelled_names(names_in(rows[:SNIFFED_ROWS])))
     if len(texts) != 2 or title is None or text is None or label is None:
         return None
     # Decimal labels are similarities, so that title and text are a pair after all.
@@ -508,7 +508,7 @@ def log_unread(
     if not unread or key in _UNREAD:
         return
     _UNREAD.add(key)
-    reportable = [name for name in unread if plain(name) not in _NO_TEXTS]
+    reportable = [name for name in unread if normalize_name(name) not in _NO_TEXTS]
     texts = [name for name in reportable if _is_unread_text(first_rows, name)]
     text_set = set(texts)
     without_texts = [name for name in reportable if name not in text_set]
@@ -550,7 +550,7 @@ def _is_unread_text(rows: Sequence[Row], name: str) -> bool:
 
     Columns of Parquet are not read for this, because they may be large or damaged.
     """
-    if identifies(name):
+    if is_identifier(name) or not may_hold_texts(rows[0][1], name):
         return False
     if not isinstance(rows[0][1], dict):
         return may_hold_texts(rows[0][1], name)
@@ -563,13 +563,13 @@ def _is_unread_text(rows: Sequence[Row], name: str) -> bool:
 def columns_besides(names: Sequence[str], texts: Sequence[str]) -> list[str]:
     """Return the columns other than the text columns, without subsets and identifiers."""
     text_set = set(texts)
-    return [name for name in names if name not in text_set and plain(name) not in SUBSET_NAMES and not identifies(name)]
+    return [name for name in names if name not in text_set and normalize_name(name) not in SUBSET_NAMES and not is_identifier(name)]
 
 
 def _label_column(rows: Sequence[Row], pair: Sequence[str], texts: Sequence[str]) -> str | None:
     """Return the column that may be the label of a pair: by its name, or the most likely one that varies."""
     candidates = [name for name in columns_besides(names_in(rows[:SNIFFED_ROWS]), pair) if not is_distance(name)]
-    label = first_of((*CLASS_NAMES, *LABEL_NAMES), spelled_names(candidates))
+    label = find_name((*CLASS_NAMES, *LABEL_NAMES), spelled_names(candidates))
     if label is not None:
         return label
     text_set = set(texts)

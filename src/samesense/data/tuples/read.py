@@ -5,19 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain, islice
 
-from samesense.data.rows.columns import (
-    BadRow,
-    Columns,
-    Layout,
-    Row,
-    Side,
-    bad_rows_error,
-    bad_texts,
-    layout_of,
-)
+from samesense.data.rows.column_names import Side
+from samesense.data.rows.columns import Columns
+from samesense.data.rows.layouts import Layout, find_layout
+from samesense.data.rows.row import BadRow, Row, bad_rows_error, bad_texts
 from samesense.data.rows.labels import INITIALS, UNLABELLED, parse_labels
 from samesense.data.rows.list_cells import FIX, ListCellError, list_in, texts_in
-from samesense.data.rows.sources import Source, as_sources, load_rows, name_of, no_rows, row_names, short_name
+from samesense.data.rows.sources import Source, as_sources, load_rows, name_of, no_rows_error, row_names, short_name
 from samesense.data.rows.text_columns import SNIFFED_ROWS, log_unread
 from samesense.data.tuples.data import ITSELF, Statement, TupleData, group_statements, tuple_data
 from samesense.errors import DataError
@@ -109,7 +103,7 @@ class _Reader:
             names = row_names(row[1])
             if names not in layouts:
                 location = f"{self.source}, row {row[0]}" if layouts else self.source
-                layouts[names] = layout_of(names, location, self.columns)
+                layouts[names] = find_layout(names, location, self.columns)
                 if self.columns is None:
                     same_layout = [candidate for candidate in first if row_names(candidate[1]) == names]
                     log_unread(same_layout, layouts[names].columns, self.source)
@@ -123,7 +117,7 @@ class _Reader:
             raise bad_rows_error(self.source, problems, total, limit)
         self.counts[_BAD] += len({problem.row for problem in problems})
         if not total:
-            raise no_rows(source)
+            raise no_rows_error(source)
 
     def _tuple(self, row: Row, layout: Layout) -> tuple[list[Statement], list[BadRow]]:
         number, cells = row

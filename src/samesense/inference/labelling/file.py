@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from samesense.data.rows.columns import character_problem
+from samesense.data.rows.row import character_problem
 from samesense.data.rows.delimited import quote_fields, unquote_fields
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.failures import writing

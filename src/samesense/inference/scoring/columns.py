@@ -11,19 +11,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from samesense.choices import Threshold, check_min_precision, check_threshold_option
-from samesense.data.rows.columns import (
+from samesense.data.rows.column_names import (
     TEXT_PAIRS,
-    Row,
-    first_pair_of,
+    find_pair,
     join_columns,
     listed,
     named_column,
-    quoted,
-    refuse_lists,
+    quote_columns,
     spelled_names,
     split_columns,
-    text_problem,
 )
+from samesense.data.rows.list_cells import refuse_lists
+from samesense.data.rows.row import Row, text_problem
 from samesense.data.rows.sources import names_in
 from samesense.data.rows.text_columns import example_columns, find_text_columns, refuse_text
 from samesense.errors import ConfigError, DataError, ModelError
@@ -73,7 +72,7 @@ _MARKS = {",": "comma", ";": "semicolon", "|": "bar"}
 def _detect_columns(rows: Sequence[Row], names: Sequence[str], source: str) -> tuple[str, str]:
     """Return the two columns with known names, or the only two that hold texts; DataError if there are none."""
     spelled = spelled_names(names)
-    pair = first_pair_of(TEXT_PAIRS, spelled)
+    pair = find_pair(TEXT_PAIRS, spelled)
     if pair is not None:
         return spelled[pair[0]], spelled[pair[1]]
     texts = find_text_columns(rows)
@@ -88,7 +87,7 @@ def _detect_columns(rows: Sequence[Row], names: Sequence[str], source: str) -> t
             f"stands between them: `delimiter` {_MARKS[mark]}"
         )
     proposed = join_columns(split_columns(example_columns(rows))[:2])
-    example = quoted(proposed) if proposed else "FIRST,SECOND"
+    example = quote_columns(proposed) if proposed else "FIRST,SECOND"
     candidates = "none may be meant"
     if texts:
         candidates = f"{len(texts)} may be meant: {listed(texts)}"

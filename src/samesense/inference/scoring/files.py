@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from samesense.choices import DecimalMark
-from samesense.data.rows.columns import Row
-from samesense.data.rows.sources import Source, in_memory, is_there, load_rows, missing_file, name_of, names_in, no_rows
+from samesense.data.rows.row import Row
+from samesense.data.rows.sources import Source, in_memory, is_there, load_rows, missing_file_error, name_of, names_in, no_rows_error
 from samesense.data.rows.files import split_suffix
 from samesense.data.rows.text_columns import SNIFFED_ROWS
 from samesense.data.rows.written import WrittenRow, WrittenTable, is_written, read_written
@@ -135,7 +135,7 @@ class ScoredSource:
         self.source = local(source) if isinstance(source, str) else source
         self.is_text = not in_memory(source) and is_written(str(source))
         if self.is_text and not is_there(str(self.source)):
-            raise missing_file(str(source))
+            raise missing_file_error(str(source))
 
     def written(self) -> WrittenTable:
         """Open a text file, and return it with the text of its rows."""
@@ -157,7 +157,7 @@ class ScoredSource:
         first = list(islice(rows, SNIFFED_ROWS))
         filled: list[Row] = [(row.number, row.cells) for row in first if row.cells is not None]
         if not filled:
-            raise no_rows(self.source)
+            raise no_rows_error(self.source)
         survey = Survey(names_in(filled), text_columns(filled, columns, self.name))
         remaining = [name for name in survey.names if name not in survey.compared]
         if self.is_text:

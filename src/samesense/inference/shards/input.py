@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from samesense.data.examples import spread_over
 from samesense.data.rows.blocks import Block, blocks, rows_at
-from samesense.data.rows.columns import BadRow, Row, bad_rows_error, bad_texts
-from samesense.data.rows.sources import missing_file, names_in, refuse_columns
+from samesense.data.rows.row import BadRow, Row, bad_rows_error, bad_texts
+from samesense.data.rows.sources import missing_file_error, names_in, refuse_columns
 from samesense.data.rows.files import split_suffix
 from samesense.data.rows.options import current_options
 from samesense.data.rows.text_columns import text_column
@@ -114,7 +114,7 @@ def check_files(names: Sequence[str]) -> list[str]:
                 f"Shards are read by their place in files, and {name} is a pipe. Write what it brings to a file first."
             )
         if not is_file(name):
-            raise missing_file(name)
+            raise missing_file_error(name)
     return [whole(name) for name in names]
 
 
