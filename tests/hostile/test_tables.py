@@ -13,7 +13,7 @@ import pytest
 
 from samesense.data import load_rows
 from samesense.data.rows.columns import Columns
-from samesense.data.rows.delimited import quote_fields
+from samesense.data.rows.tsv_quotes import quote_fields
 from samesense.data.rows.encodings import encoding_of
 from samesense.data.rows.labels import parse_labels, refuse_words
 from samesense.data.rows.list_cells import ListCellError, texts_in
@@ -40,7 +40,7 @@ def rows_of(path, options=None):
     heard = []
     handler = logging.Handler()
     handler.emit = heard.append
-    logger = logging.getLogger("samesense.data.rows.delimited")
+    logger = logging.getLogger("samesense.data.rows.tsv_quotes")
     logger.addHandler(handler)
     try:
         with table_options(options):

@@ -35,7 +35,7 @@ from samesense.data.rows.columns import Columns, label_and_negative_error, refus
 from samesense.data.rows.layouts import Layout, find_layout
 from samesense.data.rows.list_cells import holds_lists, refuse_lists
 from samesense.data.rows.row import Row
-from samesense.data.rows.labels import is_quantity
+from samesense.data.rows.numbers import is_quantity
 from samesense.data.rows.sources import (
     Source,
     holds_lines,

@@ -15,7 +15,7 @@ from samesense.data.examples import Examples
 from samesense.data.others import trained_on
 from samesense.data.pairs.keys import plain_keys
 from samesense.data.pairs.parts import Apart
-from samesense.data.rows.labels import one_label
+from samesense.data.rows.labels import has_one_label
 from samesense.data.sentences import Sentences
 from samesense.data.tuples.data import TupleData
 from samesense.errors import ConfigError, DataError
@@ -105,7 +105,7 @@ def hold_out_pairs(train: PairData, share: float, seed: int) -> tuple[PairData, 
     # From the strictest on: apart by sentences, else by pairs alone.
     for apart in get_args(Apart):
         splits = _split(train, share, seed, apart)
-        if splits is not None and not any(one_label(split.labels) for split in splits):
+        if splits is not None and not any(has_one_label(split.labels) for split in splits):
             if apart == "pairs" and met(splits[1], splits[0])[0]:
                 logger.warning(
                     f"{train.name}: {len(splits[1])} pairs are held out, and {shared(splits[1], splits[0])}: scores "

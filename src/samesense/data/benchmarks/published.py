@@ -12,7 +12,7 @@ from typing import NamedTuple
 from samesense.data.benchmarks.catalogue import WHOLE, Benchmark
 from samesense.data.benchmarks.sentences import LabelledSentences, Load, Loaded, labelled_sentences
 from samesense.data.pairs.data import PairData
-from samesense.data.rows.labels import Scale, to_number
+from samesense.data.rows.numbers import Scale, to_number
 from samesense.data.rows.options import table_options
 from samesense.data.rows.text import read_lines
 from samesense.errors import DataError

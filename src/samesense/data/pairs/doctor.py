@@ -15,8 +15,8 @@ import numpy as np
 from samesense.data.examples import Conflict, conflict_lines, spread_over
 from samesense.data.pairs.data import PairData
 from samesense.data.pairs.keys import Groups, Keys, group_equal, pair_keys, plain_keys, text_keys
-from samesense.data.rows.labels import Kind, Scale, number_text
-from samesense.failures import excerpt
+from samesense.data.rows.labels import Kind
+from samesense.data.rows.numbers import Scale, number_text
 from samesense.metrics.correlation import spearman
 from samesense.results import Shown
 from samesense.types import Pair

@@ -15,7 +15,8 @@ from samesense.data.rows.column_names import join_columns, quote_columns
 from samesense.data.rows.columns import Columns, resolve_columns, unread_labels
 from samesense.data.rows.list_cells import refuse_lists
 from samesense.data.rows.row import BadRow, Row, bad_rows_error, bad_texts, text_problem
-from samesense.data.rows.labels import ParsedLabels, Scale, number_text, one_label, parse_labels, refuse_words
+from samesense.data.rows.labels import ParsedLabels, has_one_label, parse_labels, refuse_words
+from samesense.data.rows.numbers import Scale, number_text
 from samesense.data.rows.sources import Source, list_rows, load_rows, name_of, names_in, no_rows_error
 from samesense.data.rows.text_columns import SNIFFED_ROWS, example_columns, guessed_pairs, log_unread
 from samesense.errors import ConfigError, DataError
@@ -240,7 +241,7 @@ def _assemble(
 
 
 def _refuse_constant(labels: Sequence[float], source: str) -> None:
-    if one_label(labels):
+    if has_one_label(labels):
         number = labels[0]
         text = f"{number:.1f}" if number.is_integer() else number_text(number)
         raise DataError(

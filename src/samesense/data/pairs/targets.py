@@ -22,7 +22,8 @@ from samesense.data.pairs.bins import classify_scores
 from samesense.data.pairs.data import PairData
 from samesense.data.pairs.keys import Groups, group_equal, text_keys
 from samesense.data.pairs.triplets import Formed, positives, triplets
-from samesense.data.rows.labels import number_text, one_label
+from samesense.data.rows.labels import has_one_label
+from samesense.data.rows.numbers import number_text
 from samesense.errors import DataError
 
 
@@ -75,7 +76,7 @@ def midpoint(data: PairData) -> float:
 
 def labels_in_order(data: PairData) -> Targets:
     """Return the pairs with their labels unchanged; DataError if all labels are equal, so that they have no order."""
-    if one_label(data.labels):
+    if has_one_label(data.labels):
         raise DataError(
             f"CoSENT compares pairs with different labels; all {len(data)} labels of {data.source} are "
             f"{number_text(data.labels[0])}. Give pairs of two labels at least."

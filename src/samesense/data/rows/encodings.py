@@ -8,7 +8,8 @@ import re
 import unicodedata
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_BE, BOM_UTF32_LE
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import IO
 
 from samesense.errors import DataError
@@ -78,7 +79,7 @@ def encoding_of(sample: bytes) -> str:
 
 
 def wide_encoding(sample: bytes) -> str:
-    """Return whether bytes are UTF-16 or UTF-32, by their byte order mark or the positions of NULs; ``""`` if neither.
+    """Return ``utf_16`` or ``utf_32`` by the byte order mark of bytes or the positions of NULs; ``""`` if neither.
 
     The second byte, or the first in big-endian order, of ASCII characters is NUL.
     """
@@ -176,19 +177,12 @@ def _is_traditional(text: str) -> bool:
     return frequent and low >= len(characters) / 10  # the second bytes of EUC encodings are never that low
 
 
-def _is_shifted(text: str) -> bool:
+def _is_japanese(text: str, encoding: str, leads: Sequence[tuple[int, int]], lowest_trail: int = 0) -> bool:
+    """Return whether a text has hiragana, and nearly all characters are kana or common kanji by their first bytes."""
     characters = _wide_characters(text)
     # Japanese has hiragana in nearly every sentence, and Chinese none.
-    return 5 * len(_HIRAGANA.findall(text)) >= len(characters) and (
-        _share(characters, "cp932", ((0x81, 0x83), (0x88, 0x97))) >= 0.9
-    )
-
-
-def _is_euc_japanese(text: str) -> bool:
-    characters = _wide_characters(text)
-    return 5 * len(_HIRAGANA.findall(text)) >= len(characters) and (
-        _share(characters, "euc_jp", ((0xA1, 0xA5), (0xB0, 0xCF)), 0xA1) >= 0.9
-    )
+    has_hiragana = 5 * len(_HIRAGANA.findall(text)) >= len(characters)
+    return has_hiragana and _share(characters, encoding, leads, lowest_trail) >= 0.9
 
 
 def _is_korean(text: str) -> bool:
@@ -206,11 +200,11 @@ def _is_russian(text: str) -> bool:
     return sum(letter.casefold() in _FREQUENT for letter in letters) >= 0.4 * len(letters)
 
 
-_TESTS = {
+_TESTS: dict[str, Callable[[str], bool]] = {
     "gb18030": _is_simplified,
     "big5": _is_traditional,
-    "cp932": _is_shifted,
-    "euc_jp": _is_euc_japanese,
+    "cp932": partial(_is_japanese, encoding="cp932", leads=((0x81, 0x83), (0x88, 0x97))),
+    "euc_jp": partial(_is_japanese, encoding="euc_jp", leads=((0xA1, 0xA5), (0xB0, 0xCF)), lowest_trail=0xA1),
     "cp949": _is_korean,
     "cp1251": _is_russian,
     "koi8_r": _is_russian,

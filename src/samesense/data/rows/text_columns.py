@@ -34,7 +34,7 @@ from samesense.data.rows.column_names import (
 )
 from samesense.data.rows.list_cells import refuse_lists
 from samesense.data.rows.row import Row
-from samesense.data.rows.labels import are_quantities, is_number, is_quantity, to_number, with_points
+from samesense.data.rows.numbers import are_quantities, is_number, is_quantity, to_number, with_points
 from samesense.data.rows.sources import names_in
 from samesense.data.rows.files import split_suffix
 from samesense.data.rows.options import current_options

@@ -13,7 +13,7 @@ from samesense.data.examples import spread_over
 from samesense.data.pairs.data import PairData
 from samesense.data.pairs.doctor import describe_texts
 from samesense.data.pairs.keys import pair_key
-from samesense.data.rows.labels import number_text
+from samesense.data.rows.numbers import number_text
 from samesense.encoder.names import local_folder
 from samesense.errors import SamesenseError
 from samesense.evaluation.task import Task

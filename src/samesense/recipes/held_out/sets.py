@@ -10,7 +10,7 @@ from samesense.data import PairData
 from samesense.data.examples import Examples, drawn_from
 from samesense.data.held_out import HeldOutSections
 from samesense.data.pairs.keys import Groups
-from samesense.data.rows.labels import one_label
+from samesense.data.rows.labels import has_one_label
 from samesense.data.tuples.data import HeldOutAnchors
 from samesense.errors import ConfigError, DataError
 from samesense.evaluation.sts import StsTask
@@ -207,7 +207,7 @@ def _verdict_on_dev(
             'hold out a part of the training pairs, as in `test` "hold 0.2"'
         )
         return dev, (), reason
-    if cross_fit and len(dev) <= most and not one_label(dev.labels):
+    if cross_fit and len(dev) <= most and not has_one_label(dev.labels):
         apart = folds_of_dev(dev)[1]
         description = f"of dev, each scored at the step that others chose, which share no {apart} with it"
         return dev, (ComparedSet(CROSS_FITTED, dev, dev.name, description),), ""
@@ -222,7 +222,7 @@ def _split(dev: PairData) -> tuple[PairData | None, tuple[ComparedSet, ...], str
     for apart in ("sentences", "pairs"):
         with suppress(DataError):
             selecting, verdict_pairs = dev.split(fraction, SEED, apart=apart)
-            if len(verdict_pairs) >= fewest and not one_label(selecting.labels) and not one_label(verdict_pairs.labels):
+            if len(verdict_pairs) >= fewest and not has_one_label(selecting.labels) and not has_one_label(verdict_pairs.labels):
                 description = f"of dev that selected nothing and share no {apart.removesuffix('s')} with those that did"
                 return selecting, (ComparedSet("dev", verdict_pairs, f"{dev.name} (apart)", description),), ""
     return dev, (), "dev cannot be cut in two, as its pairs repeat or one part would have one label. Give `test` FILE"
