@@ -2,7 +2,7 @@
 
 import pytest
 
-from samesense.data.pairs.targets import midpoint
+from samesense.data.pairs.targets import scale_midpoint
 from samesense.errors import ConfigError, DataError
 from samesense.losses.registry import PAIR_LOSSES
 from samesense.recipes.cosent.settings import CosentSettings
@@ -79,10 +79,10 @@ def test_contrastive_cuts_scores_in_the_middle():
 
 def test_the_middle_of_a_scale():
     rows = [("a", "b", label) for label in (1.0, 2.0, 4.0)]
-    assert midpoint(pair_data(rows, "scored", (0, 5))) == 3.0  # no label below 1: a scale of 1 to 5, as SICK's
-    assert midpoint(pair_data([*rows, ("c", "d", 0.5)], "scored", (0, 5))) == 2.5
-    assert midpoint(pair_data(rows, "scored", (0, 10))) == 5.0
-    assert midpoint(pair_data(rows, "scored", (1, 4))) == 2.5
+    assert scale_midpoint(pair_data(rows, "scored", (0, 5))) == 3.0  # no label below 1: a scale of 1 to 5, as SICK's
+    assert scale_midpoint(pair_data([*rows, ("c", "d", 0.5)], "scored", (0, 5))) == 2.5
+    assert scale_midpoint(pair_data(rows, "scored", (0, 10))) == 5.0
+    assert scale_midpoint(pair_data(rows, "scored", (1, 4))) == 2.5
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from samesense.data.pairs.triplets import positives, triplets
+from samesense.data.pairs.triplets import form_positive_pairs, form_triplets
 from tests.data.made import BINARY, DATA, NLI, SCORED, pair_data
 
 ROOT = Path(__file__).parents[2]
@@ -29,7 +29,7 @@ def slow_partners(data, anchor):
 @pytest.mark.parametrize("kind", ["binary", "nli", "triple"])
 def test_triplets_are_all_that_can_be_formed(kind):
     data = DATA[kind]
-    formed = triplets(data)
+    formed = form_triplets(data)
     rows = list(zip(*formed.columns.values(), strict=True))
     anchors = dict.fromkeys([*data.sentences1, *data.sentences2])
     expected = []
@@ -55,8 +55,8 @@ def test_triplets_are_all_that_can_be_formed(kind):
 
 def test_triplets_do_not_depend_on_the_order_of_sets():
     code = (
-        "from tests.data.made import BINARY, NLI; from samesense.data.pairs.triplets import triplets; "
-        "print([triplets(data) for data in (BINARY, NLI)])"
+        "from tests.data.made import BINARY, NLI; from samesense.data.pairs.triplets import form_triplets; "
+        "print([form_triplets(data) for data in (BINARY, NLI)])"
     )
     summaries = [
         subprocess.run(
@@ -74,15 +74,15 @@ def test_triplets_do_not_depend_on_the_order_of_sets():
 
 def test_a_binary_pair_gives_either_of_its_sentences_as_anchor():
     data = pair_data([("cat", "feline", 1.0), ("dog", "cat", 0.0), ("bird", "dog", 1.0)], "binary")
-    rows = list(zip(*triplets(data).columns.values(), strict=True))
+    rows = list(zip(*form_triplets(data).columns.values(), strict=True))
     assert rows == [("cat", "feline", "dog"), ("dog", "bird", "cat")]
     directed = pair_data([("cat", "feline", 2.0), ("dog", "cat", 0.0), ("bird", "dog", 2.0)], "nli")
-    assert len(triplets(directed)) == 0
+    assert len(form_triplets(directed)) == 0
 
 
 def test_partners_given_both_ways_are_neither():
     rows = [("a", "b", 2.0), ("a", "b", 0.0), ("a", "c", 2.0), ("a", "d", 0.0), ("a", "a", 0.0), ("a", "e", 1.0)]
-    formed = triplets(pair_data(rows, "nli"))
+    formed = form_triplets(pair_data(rows, "nli"))
     assert list(zip(*formed.columns.values(), strict=True)) == [("a", "c", "d")]
     assert formed.unused == 4
 
@@ -90,7 +90,7 @@ def test_partners_given_both_ways_are_neither():
 @pytest.mark.parametrize("data", [BINARY, NLI], ids=["binary", "nli"])
 def test_hard_negatives_are_the_anchors_own(data):
     highest = max(data.labels)
-    formed = positives(data, above=highest - 0.5, hard_negatives=True)
+    formed = form_positive_pairs(data, above=highest - 0.5, hard_negatives=True)
     columns = formed.columns
     pairs = [
         (a, b) for a, b, label in zip(data.sentences1, data.sentences2, data.labels, strict=True) if label == highest
@@ -110,21 +110,21 @@ def test_hard_negatives_are_the_anchors_own(data):
 
 def test_some_all_or_no_anchors_have_a_negative():
     rows = [("a", "b", 2.0), ("c", "d", 2.0), ("a", "x", 0.0)]
-    some = positives(pair_data(rows, "nli"), above=1.5, hard_negatives=True)
+    some = form_positive_pairs(pair_data(rows, "nli"), above=1.5, hard_negatives=True)
     assert some.columns == {"anchor": ["a", "c"], "positive": ["b", "d"], "negative": ["x", "d"], "label": [1, 0]}
     assert (some.negatives, some.unused) == (1, 0)
-    every = positives(pair_data([rows[0], rows[2]], "nli"), above=1.5, hard_negatives=True)
+    every = form_positive_pairs(pair_data([rows[0], rows[2]], "nli"), above=1.5, hard_negatives=True)
     assert every.columns == {"anchor": ["a"], "positive": ["b"], "negative": ["x"]}
-    none = positives(pair_data(rows[:2], "nli"), above=1.5, hard_negatives=True)
+    none = form_positive_pairs(pair_data(rows[:2], "nli"), above=1.5, hard_negatives=True)
     assert none.columns == {"anchor": ["a", "c"], "positive": ["b", "d"]}
 
 
 def test_scores_give_no_hard_negatives():
-    assert set(positives(SCORED, above=2.5, hard_negatives=True).columns) == {"anchor", "positive"}
+    assert set(form_positive_pairs(SCORED, above=2.5, hard_negatives=True).columns) == {"anchor", "positive"}
 
 
 def test_real_sizes_take_no_time_quadratic_in_the_rows():
     source = random.Random(3)
     rows = [(f"p{source.randrange(4000)}", f"h{i}", float(source.randrange(3))) for i in range(24000)]
-    formed = triplets(pair_data(rows, "nli"))
+    formed = form_triplets(pair_data(rows, "nli"))
     assert 2000 < len(formed) < 24000

@@ -13,14 +13,8 @@ from samesense.data.examples import Conflict, conflict_lines
 from samesense.data.kinds import DataKind, detect_kind
 from samesense.data.others import pairs_in, pairs_of, plain_texts
 from samesense.data.pairs.data import PairData
-from samesense.data.pairs.doctor import (
-    MOST_COUNTED,
-    DataReport,
-    describe_texts,
-    examine,
-    text_warnings,
-    texts_line,
-)
+from samesense.data.pairs.doctor import MOST_COUNTED, describe_texts, examine
+from samesense.data.pairs.report import DataReport, texts_line
 from samesense.data.pairs.keys import plain_pair, plain_text, sentences_of
 from samesense.data.pairs.read import read_pairs
 from samesense.data.rows.sources import Source, name_of, rereadable, short_name

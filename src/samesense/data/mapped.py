@@ -73,7 +73,7 @@ def collect_texts(texts: Iterable[str], *, once: bool) -> Sequence[str]:
                 keys.append(hash(text))
             yield (text,)
 
-    (collected,) = as_columns(hashed(), [COLUMN])
+    (collected,) = collect_columns(hashed(), [COLUMN])
     if not once:
         return collected
     if not is_mapped(collected):
@@ -85,7 +85,7 @@ def collect_texts(texts: Iterable[str], *, once: bool) -> Sequence[str]:
     return take_rows([collected], rows)[0]
 
 
-def as_columns(rows: Iterable[Sequence[str]], names: Sequence[str]) -> list[Sequence[str]]:
+def collect_columns(rows: Iterable[Sequence[str]], names: Sequence[str]) -> list[Sequence[str]]:
     """Return rows of texts as columns with these names: lists, or memory-mapped as for :func:`collect_texts`."""
     remaining = iter(rows)
     # A row counts as many texts as it has columns.
@@ -102,7 +102,7 @@ def is_mapped(texts: Sequence[Any]) -> TypeGuard[MappedTexts]:
     return isinstance(texts, MappedTexts)
 
 
-def numbers(values: Iterable[Any], *, beside: Sequence[str], whole: bool = False) -> Sequence[Any]:
+def collect_numbers(values: Iterable[Any], *, beside: Sequence[str], whole: bool = False) -> Sequence[Any]:
     """Return numbers as a list, or as an array of 8 bytes each if the texts ``beside`` them are memory-mapped."""
     if not is_mapped(beside):
         return list(values)
@@ -121,7 +121,7 @@ def take_rows(columns: Sequence[Sequence[str]], rows: Iterable[int]) -> list[Seq
     indices = np.fromiter(rows, np.int64)
     if not any(map(is_mapped, columns)):
         return [take_texts(column, indices) for column in columns]
-    return as_columns(iterate_rows(columns, indices), [str(number) for number in range(len(columns))])
+    return collect_columns(iterate_rows(columns, indices), [str(number) for number in range(len(columns))])
 
 
 def iterate_rows(columns: Sequence[Sequence[str]], rows: npt.NDArray[np.intp]) -> Iterator[tuple[str, ...]]:

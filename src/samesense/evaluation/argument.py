@@ -10,7 +10,7 @@ import numpy.typing as npt
 from samesense.data import PairData
 from samesense.data.benchmarks.catalogue import WHOLE
 from samesense.data.pairs.keys import plain_keys
-from samesense.data.pairs.parts import assign_folds, group_pairs
+from samesense.data.pairs.splits import assign_folds, group_pairs
 from samesense.errors import ConfigError, DataError
 from samesense.evaluation.sts import MOST_SUBSETS, StsTask, correlation_results, subset_members
 from samesense.evaluation.suite import Suite

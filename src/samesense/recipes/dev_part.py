@@ -14,7 +14,7 @@ from samesense.data import PairData
 from samesense.data.examples import Examples
 from samesense.data.others import trained_on
 from samesense.data.pairs.keys import plain_keys
-from samesense.data.pairs.parts import Apart
+from samesense.data.pairs.splits import Apart
 from samesense.data.rows.labels import has_one_label
 from samesense.data.sentences import Sentences
 from samesense.data.tuples.data import TupleData

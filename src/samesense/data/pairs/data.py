@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from samesense.data.mapped import as_columns, numbers, take_rows
-from samesense.data.pairs.parts import Apart, choose_held_out, group_pairs
+from samesense.data.mapped import collect_columns, collect_numbers, take_rows
+from samesense.data.pairs.splits import Apart, choose_held_out, group_pairs
 from samesense.data.rows.labels import ZERO_CLASSES, Kind, label_name, zero_class
 from samesense.data.rows.numbers import Scale, number_text
 from samesense.data.rows.files import split_suffix
@@ -32,7 +32,7 @@ class PairData(ShownRows):
     """Labelled sentence pairs of one source, in its order.
 
     Texts, labels and rows are lists. Many texts are memory-mapped from a file instead, with their numbers in arrays;
-    see :func:`~samesense.data.mapped.as_columns`.
+    see :func:`~samesense.data.mapped.collect_columns`.
 
     Attributes:
         sentences1: first sentence of every pair.
@@ -145,12 +145,12 @@ class PairData(ShownRows):
         texts = take_rows(columns, positions)
         rows = None
         if self.rows is not None:
-            rows = numbers((self.rows[position] for position in positions), beside=texts[0], whole=True)
+            rows = collect_numbers((self.rows[position] for position in positions), beside=texts[0], whole=True)
         return replace(
             self,
             sentences1=texts[0],
             sentences2=texts[1],
-            labels=numbers((self.labels[position] for position in positions), beside=texts[0]),
+            labels=collect_numbers((self.labels[position] for position in positions), beside=texts[0]),
             subsets=texts[2] if len(texts) > 2 else None,
             rows=rows,
         )
@@ -205,7 +205,7 @@ def concat(datasets: Sequence[PairData]) -> PairData:
     return PairData(
         sentences1=texts[0],
         sentences2=texts[1],
-        labels=numbers(chain.from_iterable(data.labels for data in datasets), beside=texts[0]),
+        labels=collect_numbers(chain.from_iterable(data.labels for data in datasets), beside=texts[0]),
         subsets=texts[2] if len(texts) > 2 else None,
         kind=first.kind,
         scale=first.scale,
@@ -237,4 +237,4 @@ def _joined_texts(datasets: Sequence[PairData]) -> Sequence[Sequence[str]]:
     if any(data.subsets is not None for data in datasets):
         # Pairs of data without subsets get an empty subset name.
         columns.append(chain.from_iterable(data.subsets or repeat("", len(data)) for data in datasets))
-    return as_columns(zip(*columns, strict=True), TEXTS[: len(columns)])
+    return collect_columns(zip(*columns, strict=True), TEXTS[: len(columns)])

@@ -9,7 +9,7 @@ from itertools import chain, islice
 
 import numpy as np
 
-from samesense.data.mapped import BLOCK, as_columns, numbers, take_rows
+from samesense.data.mapped import BLOCK, collect_columns, collect_numbers, take_rows
 from samesense.data.pairs.data import TEXTS, PairData
 from samesense.data.rows.column_names import join_columns, quote_columns
 from samesense.data.rows.columns import Columns, resolve_columns, unread_labels
@@ -61,7 +61,7 @@ def read_pairs(
     resolved = _find_columns(first, columns, name)
     refuse_lists(first, filter(None, (resolved.text1, resolved.text2, resolved.negative)), name)
     reader = _RowReader(resolved)
-    texts = as_columns(reader.texts(chain(first, rows)), TEXTS[: 2 if resolved.subset is None else 3])
+    texts = collect_columns(reader.texts(chain(first, rows)), TEXTS[: 2 if resolved.subset is None else 3])
     parsed = _parse_label_cells(reader.labels, resolved, name, label_order, label_range)
     # A row without a label is left out anyway, whatever its texts are.
     problems = [(position, problem) for position, problem in reader.problems if position not in parsed.unlabelled]
@@ -219,7 +219,7 @@ def _assemble(
         texts = take_rows(texts, (usable[:, None] * width + np.arange(width)).ravel())
     negative_labels = (0.0,) * (width - 1)  # labels of the negatives
     labels = (label for position in usable for label in (parsed.values[position] or 0.0, *negative_labels))
-    pair_labels = numbers(labels, beside=texts[0])
+    pair_labels = collect_numbers(labels, beside=texts[0])
     _refuse_constant(pair_labels, source)
     return PairData(
         sentences1=texts[0],
@@ -234,7 +234,7 @@ def _assemble(
         dropped_unlabelled=len(parsed.unlabelled),
         own_scale=parsed.own_scale,
         zero_class=parsed.zero_class,
-        rows=numbers(
+        rows=collect_numbers(
             (reader.numbers[position] for position in usable for _ in range(width)), beside=texts[0], whole=True
         ),
     )

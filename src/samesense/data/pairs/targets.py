@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from samesense.data.mapped import numbers
+from samesense.data.mapped import collect_numbers
 from samesense.data.pairs.bins import classify_scores
 from samesense.data.pairs.data import PairData
 from samesense.data.pairs.keys import Groups, group_equal, text_keys
-from samesense.data.pairs.triplets import Formed, positives, triplets
+from samesense.data.pairs.triplets import FormedRows, form_positive_pairs, form_triplets
 from samesense.data.rows.labels import has_one_label
 from samesense.data.rows.numbers import number_text
 from samesense.errors import DataError
@@ -62,7 +62,7 @@ FEWEST_COMPARED = 0.1
 """Share of the pairs that must have another label in their group; with fewer, the data hold no groups."""
 
 
-def midpoint(data: PairData) -> float:
+def scale_midpoint(data: PairData) -> float:
     """Return the middle of the scale of scored pairs; DataError if the scale is not known.
 
     A scale of 0 to 5 counts as 1 to 5 if no label lies below 1.
@@ -117,7 +117,7 @@ def grouped_by_first_text(data: PairData, targets: Targets, *, fix: str) -> Targ
     return replace(targets, summary=summary, groups=groups)
 
 
-def compared_pairs(data: PairData) -> int:
+def count_compared_pairs(data: PairData) -> int:
     """Return the number of pairs that have a pair with the same first text and another label."""
     groups = group_equal(text_keys(data.sentences1))
     return int(np.bincount(groups)[_have_two_labels(data, groups)].sum())
@@ -162,7 +162,7 @@ def labels_cut_in_two(data: PairData, *, positive_above: float | None = None) ->
     """
     if data.kind != "scored":
         return _pairs(data, data.labels, "labels 0 and 1 as they are")
-    threshold = positive_cut(data, positive_above)
+    threshold = positive_threshold(data, positive_above)
     count = sum(label > threshold for label in data.labels)
     # With one class, nothing is learnt from the other term.
     if count in (0, len(data)):
@@ -189,11 +189,11 @@ def labels_as_classes(data: PairData, *, bins: int | tuple[float, ...] | None = 
 
 
 def formed_triplets(data: PairData) -> Targets:
-    """Return anchors, positives and negatives; see :func:`samesense.data.pairs.triplets.triplets`.
+    """Return anchors, positives and negatives; see :func:`samesense.data.pairs.triplets.form_triplets`.
 
     DataError if no sentence has both a positive and a negative partner.
     """
-    formed = triplets(data)
+    formed = form_triplets(data)
     if not len(formed):
         raise DataError(
             f"{data.source}: a triplet needs a sentence with a positive and a negative partner, and none of "
@@ -207,8 +207,8 @@ def positive_pairs(data: PairData, *, positive_above: float | None = None, hard_
 
     Scores above ``positive_above``, by default the middle of their scale, are positive. DataError if no pair is.
     """
-    threshold = positive_cut(data, positive_above)
-    formed = positives(data, above=threshold, hard_negatives=hard_negatives)
+    threshold = positive_threshold(data, positive_above)
+    formed = form_positive_pairs(data, above=threshold, hard_negatives=hard_negatives)
     if not len(formed):
         raise _cut_error(data, threshold, 0)
     description = "entailment pairs" if data.kind == "nli" else "positive pairs"
@@ -225,18 +225,18 @@ def positive_pairs(data: PairData, *, positive_above: float | None = None, hard_
     return Targets(formed.columns, summary, options)
 
 
-def positive_cut(data: PairData, above: float | None = None) -> float:
-    """Return the value above which a label is positive: for scores ``above``, or by default their :func:`midpoint`."""
+def positive_threshold(data: PairData, above: float | None = None) -> float:
+    """Return the value above which a label is positive: ``above`` for scores, by default the middle of their scale."""
     if data.kind == "scored":
         if above is not None:
             return above
-        return midpoint(data)
+        return scale_midpoint(data)
     if data.kind == "nli":
         return 1.5
     return 0.5
 
 
-def _unused(formed: Formed, pairs: int) -> str:
+def _unused(formed: FormedRows, pairs: int) -> str:
     return f"{formed.unused} of {pairs} pairs not used"
 
 
@@ -244,7 +244,7 @@ def _pairs(data: PairData, labels: Iterable[float], summary: str, *, whole: bool
     # Labels as they are need no copy.
     label_column: Sequence[Any] = data.labels
     if labels is not data.labels:
-        label_column = numbers(labels, beside=data.sentences1, whole=whole)
+        label_column = collect_numbers(labels, beside=data.sentences1, whole=whole)
     return Targets({"sentence1": data.sentences1, "sentence2": data.sentences2, "label": label_column}, summary)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from samesense.data.mapped import BLOCK, as_columns, numbers, take_rows, take_texts
+from samesense.data.mapped import BLOCK, collect_columns, collect_numbers, take_rows, take_texts
 from samesense.data.pairs.data import PairData
 from samesense.data.pairs.keys import Groups, group_equal, text_keys
 from samesense.types import Indices
@@ -22,7 +22,7 @@ Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Formed:
+class FormedRows:
     """Triplets or positive pairs formed from labelled pairs.
 
     Attributes:
@@ -40,7 +40,7 @@ class Formed:
         return len(self.columns["anchor"])
 
 
-def triplets(data: PairData) -> Formed:
+def form_triplets(data: PairData) -> FormedRows:
     """Return triplets of an anchor, a positive and a negative.
 
     An anchor with p positives and n negatives gives max(p, n) triplets: the shorter list is cycled, so that every
@@ -53,22 +53,21 @@ def triplets(data: PairData) -> Formed:
     # Number of triplets of each anchor.
     counts = np.where(has_both, np.maximum(positive_lists.sizes, negative_lists.sizes), 0)
     anchors = np.repeat(np.arange(len(counts)), counts)
-    # 0, 1, 2, ... within the triplets of each anchor.
-    turn = np.arange(len(anchors)) - np.repeat(np.cumsum(counts) - counts, counts)
-    positive = positive_lists.take(anchors, turn)
-    negative = negative_lists.take(anchors, turn)
+    turns = _occurrence_numbers(anchors)
+    positive = positive_lists.take(anchors, turns)
+    negative = negative_lists.take(anchors, turns)
     texts = zip(
         statements.anchors(data, positive),
         statements.partners(data, positive),
         statements.partners(data, negative),
         strict=True,
     )
-    columns = dict(zip(_TRIPLET, as_columns(texts, _TRIPLET), strict=True))
-    used = np.unique(statements.rows[has_both[statements.anchor] & statements.counts])
-    return Formed(columns, len(data) - len(used), len(anchors))
+    columns = dict(zip(_TRIPLET, collect_columns(texts, _TRIPLET), strict=True))
+    used = np.unique(statements.rows[has_both[statements.anchor] & statements.is_consistent])
+    return FormedRows(columns, len(data) - len(used), len(anchors))
 
 
-def positives(data: PairData, *, above: float, hard_negatives: bool) -> Formed:
+def form_positive_pairs(data: PairData, *, above: float, hard_negatives: bool) -> FormedRows:
     """Return the positive pairs in their order, the first sentence as anchor, with a hard negative where there is one.
 
     Labels above ``above`` are positive. The rows of an anchor cycle through its negative partners (contradictions in
@@ -77,32 +76,31 @@ def positives(data: PairData, *, above: float, hard_negatives: bool) -> Formed:
     rows = np.flatnonzero(np.asarray(data.labels, dtype=np.float64) > above)
     first, second = take_rows([data.sentences1, data.sentences2], rows)
     columns: dict[str, Sequence[Any]] = {"anchor": first, "positive": second}
-    # Low scores do not say that two sentences must be apart.
     if not hard_negatives or data.kind == "scored":
-        return Formed(columns, len(data) - len(rows), 0)
+        return FormedRows(columns, len(data) - len(rows), 0)
     statements = _Statements.of(data, rows)
-    anchors = statements.of_rows
+    anchors = statements.requested_anchor
     negative_lists = _PartnerLists.of(statements, ~statements.positive)
     has_negative = negative_lists.sizes[anchors] > 0
     count = int(has_negative.sum())
     if not count:
-        return Formed(columns, len(data) - len(rows), 0)
+        return FormedRows(columns, len(data) - len(rows), 0)
     negatives = negative_lists.take(anchors[has_negative], _occurrence_numbers(anchors)[has_negative])
     texts = zip(first, second, _fill_negatives(has_negative, statements.partners(data, negatives), second), strict=True)
-    columns = dict(zip(_TRIPLET, as_columns(texts, _TRIPLET), strict=True))
+    columns = dict(zip(_TRIPLET, collect_columns(texts, _TRIPLET), strict=True))
     # If every row has a negative, no label is needed.
     if count < len(rows):
-        columns["label"] = numbers(map(int, has_negative), beside=columns["anchor"], whole=True)
+        columns["label"] = collect_numbers(map(int, has_negative), beside=columns["anchor"], whole=True)
     is_used = np.isin(statements.pair, statements.pair[negatives])
     used = np.union1d(rows, statements.rows[is_used])
-    return Formed(columns, len(data) - len(used), count)
+    return FormedRows(columns, len(data) - len(used), count)
 
 
 _TRIPLET = ("anchor", "positive", "negative")
 
 
 def _fill_negatives(has: Flags, negatives: Iterator[str], fallback: Sequence[str]) -> Iterator[str]:
-    """Yield the next of ``negatives`` for each row that has one, and the row's text of ``fallback`` for the others."""
+    """Yield for each row the next of ``negatives`` if it has one, else its text in ``fallback``."""
     for has_negative, text in zip(has, fallback, strict=True):
         yield next(negatives) if has_negative else text
 
@@ -116,8 +114,8 @@ class _Statements:
     positive: Flags  # whether the partner is a positive; else it is a negative
     anchor: Groups  # id of the anchor, in the order of first appearance
     pair: Groups  # id of the anchor and partner together
-    counts: Flags  # whether the two do not also occur with the opposite label
-    of_rows: Groups  # id of the anchor of the requested rows
+    is_consistent: Flags  # whether the two do not also occur with the opposite label
+    requested_anchor: Groups  # id of the anchor of each requested row
 
     @classmethod
     def of(cls, data: PairData, requested: Indices | None = None) -> _Statements:
@@ -161,24 +159,24 @@ _ODD = np.uint64(0xD6E8FEB86659FD93)
 class _PartnerLists:
     """The positives, or the negatives, of every anchor, each once and in order of appearance."""
 
-    chosen: Indices  # statements, by anchor
-    sizes: Indices  # of the list of each anchor
+    statements: Indices  # indices of statements, those of one anchor after those of another
+    sizes: Indices  # length of the list of each anchor
 
     @classmethod
-    def of(cls, stated: _Statements, side: Flags) -> _PartnerLists:
-        """Return the partners of the statements that count and have this side."""
-        statements = np.flatnonzero(stated.counts & side)
+    def of(cls, statements: _Statements, side: Flags) -> _PartnerLists:
+        """Return the partners of the consistent statements of this side."""
+        indices = np.flatnonzero(statements.is_consistent & side)
         # Each partner once, at its first statement.
-        statements = statements[np.sort(np.unique(stated.pair[statements], return_index=True)[1])]
-        groups = stated.anchor[statements]
+        indices = indices[np.sort(np.unique(statements.pair[indices], return_index=True)[1])]
+        groups = statements.anchor[indices]
         # Both numberings, so that lists exist for anchors without a statement.
-        anchors = 1 + max(stated.anchor.max(initial=-1), stated.of_rows.max(initial=-1))
-        return cls(statements[np.argsort(groups, kind="stable")], np.bincount(groups, minlength=anchors))
+        anchors = 1 + max(statements.anchor.max(initial=-1), statements.requested_anchor.max(initial=-1))
+        return cls(indices[np.argsort(groups, kind="stable")], np.bincount(groups, minlength=anchors))
 
     def take(self, anchors: Groups, turns: Indices) -> Indices:
         """Return the statement that each anchor uses at its turn, cycling through its list."""
         starts = np.cumsum(self.sizes) - self.sizes
-        return self.chosen[starts[anchors] + turns % self.sizes[anchors]]
+        return self.statements[starts[anchors] + turns % self.sizes[anchors]]
 
 
 def _occurrence_numbers(groups: Groups) -> Indices:

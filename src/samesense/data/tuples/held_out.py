@@ -10,7 +10,7 @@ import numpy as np
 
 from samesense.data.examples import count_to_hold_out, drawn_from
 from samesense.data.pairs.keys import Groups, components, group_equal, plain_keys
-from samesense.data.pairs.parts import choose_held_out
+from samesense.data.pairs.splits import choose_held_out
 from samesense.data.tuples.data import HeldOutAnchors, TupleData
 
 SHARE = 0.1

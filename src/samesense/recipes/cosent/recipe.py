@@ -18,7 +18,7 @@ from __future__ import annotations
 from sentence_transformers import CrossEncoder, SentenceTransformer
 
 from samesense.data import PairData
-from samesense.data.pairs.targets import Targets, compared_pairs
+from samesense.data.pairs.targets import Targets, count_compared_pairs
 from samesense.execution.ranks import world_size
 from samesense.recipes.cosent.settings import CosentSettings
 from samesense.recipes.job import Job, TrainingInputs
@@ -71,7 +71,7 @@ def _remark_on_lists(data: PairData, settings: CosentSettings) -> list[str]:
     """Return for a re-ranker whether the pairs look like graded candidates of queries, which `groups` is for."""
     if settings.loss != "cosent" or settings.encoder != "cross":
         return []
-    compared = compared_pairs(data)
+    compared = count_compared_pairs(data)
     if compared < LISTS * len(data):
         return []
     return [

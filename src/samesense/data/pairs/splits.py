@@ -1,4 +1,4 @@
-"""Splits labelled pairs into a held-out part, or into folds, so that no sentence, or no pair, is in two of them.
+"""Splits labelled pairs in two, or into folds, so that no sentence, or no pair, is in two of them.
 
 Pairs that share sentences, directly or through other pairs, stay together. Texts are compared without case and
 punctuation. The split depends on the seed and the sentences, not on the order of the rows.
@@ -20,10 +20,10 @@ from samesense.hashes import json_hash
 from samesense.types import Floats
 
 Apart = Literal["sentences", "pairs"]
-"""What two parts must not share: a sentence, or a pair in either order."""
+"""What two splits must not share: a sentence, or a pair in either order."""
 
 MOST_STRATA = 5
-"""Most strata: labels, or ranges of labels, whose frequencies a part should keep."""
+"""Most strata: labels, or ranges of labels, whose frequencies a split should keep."""
 
 Flags = npt.NDArray[np.bool_]
 
@@ -49,14 +49,14 @@ def choose_held_out(
 
     Groups are drawn at random. Groups that would hold out too many pairs of a stratum of labels come last.
     """
-    strata = strata_of(labels)
+    strata = find_strata(labels)
     content = _stratum_counts(groups, strata)
     # Number of pairs that each stratum may still give, in proportion to its size.
     room = np.ceil(np.bincount(strata) * target / max(1, len(groups))).astype(int)
     is_held_out = np.zeros(len(content), bool)
     count = 0
     postponed: list[int] = []
-    order = random_order(first, second, groups, seed).tolist()
+    order = shuffle_groups(first, second, groups, seed).tolist()
     sizes = content.sum(axis=1).tolist()
     for group in order:
         if count >= target:
@@ -86,11 +86,11 @@ def assign_folds(
     The largest groups are assigned first, each to the fold that has the least of its labels so far; groups of equal
     size come in random order.
     """
-    content = _stratum_counts(groups, strata_of(labels)).astype(np.float64)
+    content = _stratum_counts(groups, find_strata(labels)).astype(np.float64)
     content = np.column_stack([content, content.sum(axis=1)])  # balances sizes as well as labels
     # Counts relative to the total of each stratum, so that rare labels matter as much as frequent ones.
     weights = 1 / np.maximum(content.sum(axis=0), 1) ** 2
-    drawn = random_order(first, second, groups, seed)
+    drawn = shuffle_groups(first, second, groups, seed)
     # Stable, so that groups of equal size stay in random order.
     order = drawn[np.argsort(-content[drawn, -1], kind="stable")]
     fold_content = np.zeros((count, content.shape[1]))
@@ -102,7 +102,7 @@ def assign_folds(
     return fold[groups]
 
 
-def random_order(first: Sequence[str], second: Sequence[str], groups: Groups, seed: int) -> Groups:
+def shuffle_groups(first: Sequence[str], second: Sequence[str], groups: Groups, seed: int) -> Groups:
     """Return the groups in random order, by a hash of the alphabetically first pair of each."""
     order = np.argsort(groups, kind="stable")
     rows = groupby(zip(groups[order], iterate_rows([first, second], order), strict=True), key=itemgetter(0))
@@ -113,7 +113,7 @@ def random_order(first: Sequence[str], second: Sequence[str], groups: Groups, se
     return np.argsort(hashes, kind="stable")
 
 
-def strata_of(labels: Sequence[float] | Floats) -> Groups:
+def find_strata(labels: Sequence[float] | Floats) -> Groups:
     """Return the stratum of each pair ``(pairs,)``: its label, or a range of labels if there are many."""
     values = np.asarray(labels, dtype=np.float64)
     distinct, number = np.unique(values, return_inverse=True)
