@@ -24,10 +24,10 @@ WAYS = ("held out", "folds")
 
 def drawn_pairs(source: str, rows: int, seed: int) -> Any:
     """Return ``rows`` random pairs of a source."""
-    from samesense.data.examples import drawn_from
+    from samesense.data.sampling import draw_positions
 
     data = samesense.read(source)
-    return data.take(drawn_from(len(data), rows, seed))
+    return data.take(draw_positions(len(data), rows, seed))
 
 
 def run_of(way: str, pairs: Any, seed: int, args: argparse.Namespace) -> dict[str, Any]:

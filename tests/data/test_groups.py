@@ -5,7 +5,7 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from samesense.data.examples import Conflict
+from samesense.data.conflicts import Conflict
 from samesense.data.tuples.data import Group, Statement, counts_table, group_statements
 
 SIDES = ("positive", "neutral", "negative")

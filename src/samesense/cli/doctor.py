@@ -9,7 +9,7 @@ from typing import Any
 from samesense.api import data as api
 from samesense.cli.command import command_of
 from samesense.cli.output import Flag, Json, Several, as_flags, logger, put, put_json
-from samesense.data.examples import conflict_lines
+from samesense.data.conflicts import describe_conflicts
 from samesense.data.rows.sources import distinct_names, short_name
 from samesense.errors import BadRowsError, ConfigError, SamesenseError
 
@@ -54,7 +54,7 @@ def doctor(
         if json:
             put_json([report.to_dict()])
         else:
-            texts = conflict_lines(report.conflicts, all_rows=all_rows)
+            texts = describe_conflicts(report.conflicts, all_rows=all_rows)
             for line in report.lines(all_rows=all_rows):
                 put(line if line in texts else as_flags(line))
     if failed:

@@ -9,7 +9,7 @@ from typing import Any
 
 from samesense.data.benchmarks.sentences import LabelledSentences, read_sentences
 from samesense.data.documents import document_sentences, read_documents
-from samesense.data.examples import Conflict, conflict_lines
+from samesense.data.conflicts import Conflict, describe_conflicts
 from samesense.data.kinds import DataKind, detect_kind
 from samesense.data.others import pairs_in, pairs_of, plain_texts
 from samesense.data.pairs.data import PairData
@@ -75,7 +75,7 @@ class KindReport(Shown):
         if left_out:
             lines.append(f"  left out: {left_out}")
         lines += [f"  warning: {warning}" for warning in self.warnings]
-        return [*lines, *conflict_lines(self.conflicts, all_rows=all_rows)]
+        return [*lines, *describe_conflicts(self.conflicts, all_rows=all_rows)]
 
     def _overlap_text(self, name: str, count: int) -> str:
         if name not in self.shared_sentences:

@@ -12,7 +12,7 @@ from itertools import chain
 from typing import Literal
 
 from samesense.data.documents import Document
-from samesense.data.examples import count_to_hold_out
+from samesense.data.sampling import count_to_hold_out
 from samesense.data.section_triplets import Triplet, draw_section_triplets
 from samesense.errors import DataError
 from samesense.hashes import rows_hash

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from samesense.data.examples import deal_groups
+from samesense.data.batch_order import deal_groups
 from samesense.data.pairs.keys import Keys, pair_keys
 from samesense.types import Floats, Indices
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from transformers import TrainerCallback, set_seed
 
-from samesense.data.examples import spread_over
+from samesense.data.sampling import spread_over
 from samesense.execution.progress import stage, time_summary
 from samesense.execution.ranks import world_size
 from samesense.recipes.fold_runs import what_folds_select

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from sentence_transformers.base.sampler import BatchSamplers, DefaultBatchSampler, NoDuplicatesBatchSampler
 
-from samesense.data.examples import deal_groups, label_aware_examples
+from samesense.data.batch_order import deal_groups, count_label_aware_examples
 from samesense.errors import ConfigError, DataError
 from samesense.execution.ranks import world_size
 
@@ -80,7 +80,7 @@ class LabelAwareBatches(DefaultBatchSampler):  # type: ignore[misc]
             raise ConfigError(f"A comparison needs two examples in a batch; received batch_size {batch_size}.")
         self.commonest = values[counts.argmax()]
         self.size = min(batch_size, len(self.labels))
-        self.batches = label_aware_examples(self.labels, batch_size) // self.size
+        self.batches = count_label_aware_examples(self.labels, batch_size) // self.size
 
     def __len__(self) -> int:
         return self.batches
@@ -132,7 +132,7 @@ class GroupedBatches(_OrderedBatches):
     """Batches of whole groups, for a loss that only compares examples of one group.
 
     Random batches of many groups would hold hardly two examples of one. Here groups come in random order, and only
-    where none fits into what is left of a batch is one cut; see :func:`samesense.data.examples.deal_groups`. All
+    where none fits into what is left of a batch is one cut; see :func:`samesense.data.batch_order.deal_groups`. All
     batches but the last are full, each example comes once an epoch, and each epoch is drawn again, determined by seed
     and epoch.
 
@@ -298,7 +298,7 @@ def batch_sampler_of(batches: Batches | BatchSampler) -> BatchSampler | BatchSam
 def examples_of_epoch(dataset: Any, batches: object, batch_size: int) -> int:
     """Return the number of examples that an epoch uses."""
     if batches == "label-aware":
-        return label_aware_examples(dataset["label"][:], batch_size)
+        return count_label_aware_examples(dataset["label"][:], batch_size)
     return len(dataset)
 
 

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from samesense.data.examples import Conflict, spread_over
+from samesense.data.conflicts import Conflict
+from samesense.data.sampling import spread_over
 from samesense.data.pairs.data import PairData
 from samesense.data.pairs.keys import Groups, Keys, group_equal, pair_keys, plain_keys, text_keys
 from samesense.data.pairs.report import DataReport

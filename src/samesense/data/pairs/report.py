@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from samesense.data.examples import Conflict, conflict_lines
+from samesense.data.conflicts import Conflict, describe_conflicts
 from samesense.data.rows.labels import Kind
 from samesense.data.rows.numbers import Scale, number_text
 from samesense.results import Shown
@@ -83,7 +83,7 @@ class DataReport(Shown):
 
     def lines(self, *, all_rows: bool = False) -> list[str]:
         """Return the report as text: counts, warnings, and the rows that contradict each other (some, or all)."""
-        return [*_report_lines(self), *conflict_lines(self.conflicts, all_rows=all_rows)]
+        return [*_report_lines(self), *describe_conflicts(self.conflicts, all_rows=all_rows)]
 
 
 def _report_lines(report: DataReport) -> list[str]:

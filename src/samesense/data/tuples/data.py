@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from samesense.data.examples import Conflict
+from samesense.data.conflicts import Conflict
 from samesense.data.pairs.targets import Targets
 from samesense.data.rows.column_names import Side
 from samesense.errors import DataError

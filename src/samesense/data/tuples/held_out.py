@@ -8,7 +8,7 @@ from itertools import chain
 
 import numpy as np
 
-from samesense.data.examples import count_to_hold_out, drawn_from
+from samesense.data.sampling import count_to_hold_out, draw_positions
 from samesense.data.pairs.keys import Groups, components, group_equal, plain_keys
 from samesense.data.pairs.splits import choose_held_out
 from samesense.data.tuples.data import HeldOutAnchors, TupleData
@@ -92,7 +92,7 @@ def _held_out(held_out: TupleData, train: TupleData, seed: int, *, apart: bool) 
         others = list(dict.fromkeys(chain.from_iterable(train.positives)))
     others = [text for text in others if text not in positives]
     room = max(0, MOST_CANDIDATES - len(positives))
-    candidates = (*positives, *(others[index] for index in drawn_from(len(others), room, seed)))
+    candidates = (*positives, *(others[index] for index in draw_positions(len(others), room, seed)))
     description = f"held out, each to find its positives among {len(candidates):,} texts"
     if not apart:
         description += "; these positives are trained on too, as anchors share them"

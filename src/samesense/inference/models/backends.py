@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from samesense.choices import BackendOption
-from samesense.data.examples import spread_over
+from samesense.data.sampling import spread_over
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.execution.threads import cores
 from samesense.execution.versions import installed_versions

@@ -17,7 +17,7 @@ from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from tokenizers import Tokenizer
 
 from samesense.data import read_pairs, sample_path
-from samesense.data.examples import spread_over
+from samesense.data.sampling import spread_over
 from samesense.data.pairs.data import PairData
 from samesense.data.rows.options import table_options
 from samesense.encoder.assembly.build import build_named

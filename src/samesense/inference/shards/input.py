@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from samesense.data.examples import spread_over
+from samesense.data.sampling import spread_over
 from samesense.data.rows.blocks import Block, blocks, rows_at
 from samesense.data.rows.row import BadRow, Row, bad_rows_error, bad_texts
 from samesense.data.rows.sources import missing_file_error, names_in, refuse_columns

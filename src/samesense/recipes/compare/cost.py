@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 from safetensors import safe_open
 
-from samesense.data.examples import spread_over
+from samesense.data.sampling import spread_over
 from samesense.encoder.names import base_of, local_folder, split_options
 from samesense.errors import ModelError
 from samesense.evaluation.run import Cost

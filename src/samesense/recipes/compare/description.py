@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from samesense.data.examples import spread_over
+from samesense.data.sampling import spread_over
 from samesense.data.pairs.data import PairData
 from samesense.data.pairs.doctor import describe_texts
 from samesense.data.pairs.keys import pair_key

@@ -18,7 +18,7 @@ from dataclasses import replace
 from math import ceil
 from pathlib import Path
 
-from samesense.data.examples import spread_over
+from samesense.data.sampling import spread_over
 from samesense.evaluation.run import Cost
 from samesense.execution.progress import stage
 from samesense.inference.models.model import Model

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from samesense.data import PairData
-from samesense.data.examples import label_aware_examples
+from samesense.data.batch_order import count_label_aware_examples
 from samesense.data.pairs.targets import Targets
 from samesense.errors import ConfigError
 from samesense.losses.registry import PAIR_LOSSES
@@ -68,7 +68,7 @@ class CosentSettings(EncoderSettings):
         targets = self.targets(train)
         if self.batches != "label-aware":
             return len(targets)
-        return label_aware_examples(targets.columns["label"], self.batch_size)
+        return count_label_aware_examples(targets.columns["label"], self.batch_size)
 
 
 def check_belongs(stated: Iterable[str], loss: str, encoder: Encoder = "bi") -> None:

@@ -7,7 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from samesense.data import PairData
-from samesense.data.examples import Examples, drawn_from
+from samesense.data.examples import Examples
+from samesense.data.sampling import draw_positions
 from samesense.data.held_out import HeldOutSections
 from samesense.data.pairs.keys import Groups
 from samesense.data.rows.labels import has_one_label
@@ -159,7 +160,7 @@ def sets_of(
     elif split_dev:
         selecting, first, reason = _verdict_on_dev(dev, most, cross_fit=cross_fit)
     if split_dev and selecting is not None and len(selecting) > most:
-        selecting = selecting.take(drawn_from(len(selecting), most, SEED))
+        selecting = selecting.take(draw_positions(len(selecting), most, SEED))
     return _checked(Sets(selecting, (*first, *_guarded(guards)), reason))
 
 

@@ -20,8 +20,8 @@ import logging
 from dataclasses import asdict
 
 from samesense.choices import check_number
-from samesense.data.examples import spread_over
-from samesense.errors import ConfigError, ModelError, OutputError, SamesenseError
+from samesense.data.sampling import spread_over
+from samesense.errors import ConfigError, ModelError, SamesenseError
 from samesense.files import only_writer
 from samesense.places import check_folder
 from samesense.recipes.dev_part import texts_of

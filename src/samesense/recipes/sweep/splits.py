@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 from samesense.data import PairData, examine, read_pairs
 from samesense.data.benchmarks.comparability import NOT_COMPARABLE, compare_with_published
 from samesense.data.benchmarks.find import known_split
-from samesense.data.examples import Examples, drawn_from
+from samesense.data.examples import Examples
+from samesense.data.sampling import draw_positions
 from samesense.data.rows.sources import distinct_names
 from samesense.data.rows.options import table_options
 from samesense.errors import ConfigError, DataError
@@ -107,7 +108,7 @@ def sample_rows(data: Rows, rows: int | None, seed: int) -> Rows:
     if rows is None or rows >= len(data):
         drawn = data
     else:
-        drawn = data.take(drawn_from(len(data), rows, seed))
+        drawn = data.take(draw_positions(len(data), rows, seed))
     if isinstance(drawn, PairData) and len(set(drawn.labels)) < 2:
         raise DataError(
             f"{data.source}: all {len(drawn)} labels that are used are {drawn.labels[0]:g}: nothing to rank. Take more "
