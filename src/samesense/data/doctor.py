@@ -11,7 +11,7 @@ from samesense.data.benchmarks.sentences import LabelledSentences, read_sentence
 from samesense.data.documents import document_sentences, read_documents
 from samesense.data.conflicts import Conflict, describe_conflicts
 from samesense.data.kinds import DataKind, detect_kind
-from samesense.data.others import pairs_in, pairs_of, plain_texts
+from samesense.data.overlap import read_any_pairs, partner_pairs, read_plain_texts
 from samesense.data.pairs.data import PairData
 from samesense.data.pairs.doctor import MOST_COUNTED, describe_texts, examine
 from samesense.data.pairs.report import DataReport, texts_line
@@ -122,15 +122,17 @@ def _report_by_kind(
         if not isinstance(source, PairData):
             source = read_pairs(source, limit_reported=limit_reported, **reading_options)
         return examine(
-            source, against={name: pairs_in(other_source, other_columns) for name, other_source in against.items()}
+            source, against={name: read_any_pairs(other_source, other_columns) for name, other_source in against.items()}
         )
     if kind == "tuples":
         return _report_on_tuples(_read_tuples(source, limit_reported, reading_options), against, columns)
     if kind == "classes":
         name = short_name(source)  # the name of the file, which the sentences do not keep
         if not isinstance(source, LabelledSentences):
-            drop = {"drop_bad_rows": reading_options.get("drop_bad_rows", False), "limit_reported": limit_reported}
-            source = read_sentences(source, columns=columns, **drop)
+            drop_bad_rows = reading_options.get("drop_bad_rows", False)
+            source = read_sentences(
+                source, columns=columns, drop_bad_rows=drop_bad_rows, limit_reported=limit_reported
+            )
         return _report_on_classes(source, name, against, columns)
     if kind == "documents":
         return _report_on_documents(str(source), against)
@@ -158,10 +160,10 @@ def _report_on_tuples(data: TupleData, against: Mapping[str, Source], columns: s
     counts = {name: sum(map(len, partners)) for name, partners in sides.items()}
     texts = [*data.anchors, *(text for partners in sides.values() for side in partners for text in side)]
     without = sum(not positives for positives in data.positives)
-    anchor_pairs = {plain_pair(*pair) for pair in pairs_of(data)}
+    anchor_pairs = {plain_pair(*pair) for pair in partner_pairs(data)}
     anchor_sentences = sentences_of(anchor_pairs)
     other_pairs = {
-        name: {plain_pair(*pair) for pair in pairs_in(other_source, columns)} for name, other_source in against.items()
+        name: {plain_pair(*pair) for pair in read_any_pairs(other_source, columns)} for name, other_source in against.items()
     }
     warnings = []
     if without:
@@ -281,4 +283,4 @@ def _repeated_warning(repeated: int, rows: int) -> list[str]:
 def _count_shared(texts: Iterable[str], against: Mapping[str, Source], columns: str | None) -> dict[str, int]:
     """Return how many of these texts are also in each other source."""
     distinct = set(map(plain_text, texts))
-    return {name: len(distinct & plain_texts(other_source, columns)) for name, other_source in against.items()}
+    return {name: len(distinct & read_plain_texts(other_source, columns)) for name, other_source in against.items()}

@@ -6,6 +6,7 @@ Where documents have only one section, a sentence should be closer to a sentence
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -65,15 +66,15 @@ def hold_out_documents(documents: Sequence[Document]) -> tuple[list[Document], H
     If fewer than :data:`FEWEST` can be held out, all are trained on, and there is a reason in place of triplets.
     """
     unit, candidates = _candidates(documents)
-    count = _to_hold_out(candidates)
+    count = _count_to_hold_out(candidates)
     if not count:
-        return list(documents), HeldOutSections(reason=_too_few(len(candidates)))
+        return list(documents), HeldOutSections(reason=_describe_shortage(len(candidates)))
     # Sorted by hash, so that the choice does not depend on the order of the documents.
     chosen = set(sorted(candidates, key=lambda number: rows_hash(documents[number]))[:count])
     train = [document for number, document in enumerate(documents) if number not in chosen]
     held_out = triplets_of([documents[number] for number in sorted(chosen)], unit)
     if len(set(held_out.documents)) < FEWEST:
-        return list(documents), HeldOutSections(reason=_too_few(len(candidates)))
+        return list(documents), HeldOutSections(reason=_describe_shortage(len(candidates)))
     return train, held_out
 
 
@@ -92,9 +93,9 @@ def compare_held_out(documents: Sequence[Document]) -> HeldOutSections:
 def triplets_of(documents: Sequence[Document], unit: Unit) -> HeldOutSections:
     """Return the triplets of some documents, by their sections or by document."""
     if unit == "section":
-        numbered = _of_sections(documents)
+        numbered = _triplets_by_section(documents)
     else:
-        numbered = _of_documents(documents)
+        numbered = _triplets_by_document(documents)
     return HeldOutSections(
         triplets=tuple(triplet for _, triplet in numbered),
         documents=tuple(number for number, _ in numbered),
@@ -106,7 +107,7 @@ def _candidates(documents: Sequence[Document]) -> tuple[Unit, list[int]]:
     """Return the unit of triplets, and the numbers of the documents that have enough text for them."""
     with_sections = [number for number, document in enumerate(documents) if _has_sections(document)]
     # Sections of one document are harder to tell apart than documents, so they come first.
-    if _to_hold_out(with_sections):
+    if _count_to_hold_out(with_sections):
         return "section", with_sections
     return "document", [
         number for number, document in enumerate(documents) if len(set(chain.from_iterable(document))) > 1
@@ -117,22 +118,22 @@ def _has_sections(document: Document) -> bool:
     return len(document) > 1 and any(len(set(section)) > 1 for section in document)
 
 
-def _to_hold_out(candidates: Sequence[int]) -> int:
+def _count_to_hold_out(candidates: Sequence[int]) -> int:
     """Return how many of the candidates are held out; 0 if they are too few."""
     return count_to_hold_out(
         len(candidates), share=SHARE, most_share=MOST_SHARE, enough=ENOUGH, fewest=FEWEST, most=MOST
     )
 
 
-def _too_few(number: int) -> str:
-    needed = next(number for number in range(1, 1000) if int(MOST_SHARE * number) >= FEWEST)
+def _describe_shortage(number: int) -> str:
+    needed = math.ceil(FEWEST / MOST_SHARE)
     return (
         f"of the documents, {number} have sentences to compare, and {needed} are needed so that {FEWEST} can be held "
         "out. Give more, or `test` FILE with labelled pairs: `samesense label` makes them"
     )
 
 
-def _triplets(document: Document) -> list[Triplet]:
+def _draw_triplets(document: Document) -> list[Triplet]:
     """Return triplets of the sections of a document; none if it allows none."""
     try:
         # A document of too few sentences gives none, which is no error here.
@@ -141,11 +142,11 @@ def _triplets(document: Document) -> list[Triplet]:
         return []
 
 
-def _of_sections(documents: Sequence[Document]) -> list[tuple[int, Triplet]]:
-    return [(number, triplet) for number, document in enumerate(documents) for triplet in _triplets(document)]
+def _triplets_by_section(documents: Sequence[Document]) -> list[tuple[int, Triplet]]:
+    return [(number, triplet) for number, document in enumerate(documents) for triplet in _draw_triplets(document)]
 
 
-def _of_documents(documents: Sequence[Document]) -> list[tuple[int, Triplet]]:
+def _triplets_by_document(documents: Sequence[Document]) -> list[tuple[int, Triplet]]:
     """Return triplets, each with the number of its document, where each document counts as one section."""
     sections = [list(chain.from_iterable(document)) for document in documents]
     # A sentence that occurs in several documents belongs to the first.

@@ -78,7 +78,7 @@ class _Unit:
     block: Block
 
 
-def words_of(texts: list[str]) -> list[int]:
+def estimate_tokens(texts: list[str]) -> list[int]:
     """Estimate the numbers of tokens of texts without a tokenizer: words, punctuation marks and CJK characters."""
     return [len(_WORD.findall(text)) for text in texts]
 
@@ -95,7 +95,7 @@ def check_sizes(chunk_size: int, chunk_overlap: int) -> None:
 
 def cut_passages(
     document: ExtractedText,
-    count_tokens: CountTokens = words_of,
+    count_tokens: CountTokens = estimate_tokens,
     *,
     chunk_size: int = CHUNK_SIZE,
     chunk_overlap: int = CHUNK_OVERLAP,
@@ -125,14 +125,14 @@ def cut_passages(
     """
     check_sizes(chunk_size, chunk_overlap)
     number = 0
-    for section in _sections(document.blocks):
+    for section in _split_sections(document.blocks):
         path = " > ".join(heading.text for heading in section.headings)
         # Headings take up at most a quarter of a passage.
-        above = _shortened("\n".join(heading.text for heading in section.above), count_tokens, chunk_size // 4)
+        above = _shorten_heading("\n".join(heading.text for heading in section.above), count_tokens, chunk_size // 4)
         room = chunk_size - (count_tokens([above])[0] if above else 0)
-        for units in _packed(_units(section.blocks, count_tokens, room), room, chunk_overlap):
+        for units in _pack_units(_split_units(section.blocks, count_tokens, room), room, chunk_overlap):
             number += 1
-            text = _joined(units)
+            text = _join_units(units)
             first = units[0].block
             if above:
                 text = f"{above}\n{text}"
@@ -146,7 +146,7 @@ class _Section:
     blocks: list[Block]
 
 
-def _sections(blocks: Sequence[Block]) -> Iterator[_Section]:
+def _split_sections(blocks: Sequence[Block]) -> Iterator[_Section]:
     """Yield the sections of a document; a heading without text below it is a section, so that it can be found."""
     headings: list[Block] = []
     above: list[Block] = []
@@ -169,12 +169,12 @@ def _sections(blocks: Sequence[Block]) -> Iterator[_Section]:
             above.append(block)
 
 
-def _units(blocks: Sequence[Block], count_tokens: CountTokens, max_tokens: int) -> list[_Unit]:
+def _split_units(blocks: Sequence[Block], count_tokens: CountTokens, max_tokens: int) -> list[_Unit]:
     """Return the sentences, rows and lines of blocks, each of at most ``max_tokens`` tokens."""
     texts: list[tuple[str, str, Block]] = []
     for block in blocks:
         separator = "\n"
-        for text in _pieces(block):
+        for text in _split_block(block):
             texts.append((text.strip(), separator, block))
             if block.kind != "code":
                 separator = " " if text[-1:].isspace() else ""
@@ -186,13 +186,13 @@ def _units(blocks: Sequence[Block], count_tokens: CountTokens, max_tokens: int) 
         if tokens <= max_tokens:
             units.append(_Unit(text, separator, tokens, block))
             continue
-        for piece in _divided(text, count_tokens, max_tokens):
+        for piece in _halve(text, count_tokens, max_tokens):
             units.append(_Unit(piece, separator, count_tokens([piece])[0], block))
             separator = " "
     return units
 
 
-def _pieces(block: Block) -> list[str]:
+def _split_block(block: Block) -> list[str]:
     """Return the sentences of a block with the spaces after them, or its lines if it is code."""
     if block.kind in ("row", "heading"):
         return [block.text]
@@ -230,7 +230,7 @@ def _ends_sentence(text: str, match: re.Match[str]) -> bool:
     return not (word.isdigit() and len(word) < 4) and len(last) != 1 and last.lower() not in _ABBREVIATIONS
 
 
-def _divided(text: str, count_tokens: CountTokens, max_tokens: int) -> list[str]:
+def _halve(text: str, count_tokens: CountTokens, max_tokens: int) -> list[str]:
     """Split a text in halves, at a space near the middle if there is one, until no piece is longer than ``max_tokens``.
 
     A piece of more than ``16 * max_tokens`` characters is split without counting its tokens.
@@ -253,14 +253,14 @@ def _divided(text: str, count_tokens: CountTokens, max_tokens: int) -> list[str]
     return [piece for piece in pieces if piece]
 
 
-def _packed(units: Sequence[_Unit], max_tokens: int, overlap: int) -> Iterator[list[_Unit]]:
+def _pack_units(units: Sequence[_Unit], max_tokens: int, overlap: int) -> Iterator[list[_Unit]]:
     """Yield runs of units of at most ``max_tokens`` tokens, each beginning with the last units of the run before."""
     run: list[_Unit] = []
     tokens = 0
     for unit in units:
         if run and tokens + unit.tokens > max_tokens:
             yield run
-            run = _last(run, min(overlap, max_tokens - unit.tokens))
+            run = _take_overlap(run, min(overlap, max_tokens - unit.tokens))
             tokens = sum(shared.tokens for shared in run)
         run.append(unit)
         tokens += unit.tokens
@@ -268,7 +268,7 @@ def _packed(units: Sequence[_Unit], max_tokens: int, overlap: int) -> Iterator[l
         yield run
 
 
-def _last(run: Sequence[_Unit], max_tokens: int) -> list[_Unit]:
+def _take_overlap(run: Sequence[_Unit], max_tokens: int) -> list[_Unit]:
     """Return the last units of a run, of at most ``max_tokens`` tokens, but never all units."""
     shared: list[_Unit] = []
     tokens = 0
@@ -281,13 +281,13 @@ def _last(run: Sequence[_Unit], max_tokens: int) -> list[_Unit]:
     return shared
 
 
-def _joined(units: Sequence[_Unit]) -> str:
+def _join_units(units: Sequence[_Unit]) -> str:
     first, *following = units
     return first.text + "".join(unit.separator + unit.text for unit in following)
 
 
-def _shortened(text: str, count_tokens: CountTokens, max_tokens: int) -> str:
+def _shorten_heading(text: str, count_tokens: CountTokens, max_tokens: int) -> str:
     """Return a heading, shortened to its beginning if it has more than ``max_tokens`` tokens."""
     if not text or count_tokens([text])[0] <= max_tokens:
         return text
-    return _divided(text, count_tokens, max_tokens)[0]
+    return _halve(text, count_tokens, max_tokens)[0]

@@ -12,7 +12,7 @@ import numpy as np
 
 from samesense.data import PairData
 from samesense.data.examples import Examples
-from samesense.data.others import trained_on
+from samesense.data.overlap import count_trained_pairs
 from samesense.data.pairs.keys import plain_keys
 from samesense.data.pairs.splits import Apart
 from samesense.data.rows.labels import has_one_label
@@ -151,7 +151,7 @@ def met(pairs: PairData, train: Examples) -> tuple[int, int]:
 def leaks(train: Examples, pair_data: PairData, name: str) -> list[str]:
     """Return in words how many sentences of some pairs are trained on, and a warning if whole pairs are."""
     count, total = met(pair_data, train)
-    pairs = trained_on(pair_data, train)
+    pairs = count_trained_pairs(pair_data, train)
     lines = [f"also in {name}: {count} of its {total} sentences, {pairs} of its {len(pair_data)} pairs"]
     if pairs:
         lines.append(f"warning: {pairs} pairs of {name} are trained on: a score on it would be inflated")

@@ -43,24 +43,22 @@ def hold_out_anchors(data: TupleData, seed: int) -> TupleData:
     """
     rows = [row for row, positives in enumerate(data.positives) if positives]
     target = count_to_hold_out(len(rows), share=SHARE, most_share=MOST_SHARE, enough=ENOUGH, fewest=FEWEST, most=MOST)
-    for apart in (True, False):
-        chosen = _chosen(data, rows, target, seed, positives_too=apart) if target else []
-        # To find one of a few texts is too easy: then all positives are ranked.
-        distinct = {text for row in chosen for text in data.positives[row]}
-        if len(chosen) >= FEWEST and (len(distinct) >= FEWEST or not apart):
-            break
-    else:
-        reason = (
-            f"a verdict takes {FEWEST} anchors held out, a fifth at most, and there are {len(rows)} with a positive. "
-            "Give `test` FILE with labelled pairs: `samesense label` makes them"
-        )
-        return replace(data, held_out=HeldOutAnchors(reason=reason))
-    kept = np.setdiff1d(np.arange(len(data)), chosen)
-    train = data.take(kept.tolist())
-    return replace(train, held_out=_held_out(data.take(chosen), train, seed, apart=apart))
+    if target:
+        # Apart from training are the positives too, or else the anchors alone.
+        for apart in (True, False):
+            chosen = _choose_rows(data, rows, target, seed, positives_too=apart)
+            distinct = {text for row in chosen for text in data.positives[row]}
+            # To find one of a few texts is too easy; where the anchors alone are apart, all positives are ranked.
+            if len(chosen) >= FEWEST and (len(distinct) >= FEWEST or not apart):
+                return _split_off(data, chosen, seed, apart=apart)
+    reason = (
+        f"a verdict takes {FEWEST} anchors held out, a fifth at most, and there are {len(rows)} with a positive. "
+        "Give `test` FILE with labelled pairs: `samesense label` makes them"
+    )
+    return replace(data, held_out=HeldOutAnchors(reason=reason))
 
 
-def _chosen(data: TupleData, rows: Sequence[int], target: int, seed: int, *, positives_too: bool) -> list[int]:
+def _choose_rows(data: TupleData, rows: Sequence[int], target: int, seed: int, *, positives_too: bool) -> list[int]:
     """Return the rows to hold out, in their order: whole groups that share an anchor, or a positive too."""
     pairs = [(row, text) for row in rows for text in data.positives[row]]
     anchors = [data.anchors[row] for row, _ in pairs]
@@ -78,11 +76,18 @@ def _chosen(data: TupleData, rows: Sequence[int], target: int, seed: int, *, pos
     return sorted({row for (row, _), is_held_out in zip(pairs, flags, strict=True) if is_held_out})
 
 
-def _held_out(held_out: TupleData, train: TupleData, seed: int, *, apart: bool) -> HeldOutAnchors:
+def _split_off(data: TupleData, chosen: Sequence[int], seed: int, *, apart: bool) -> TupleData:
+    """Return the anchors to train on, with the chosen ones held out."""
+    remaining = np.setdiff1d(np.arange(len(data)), chosen)
+    train = data.take(remaining.tolist())
+    return replace(train, held_out=_with_candidates(data.take(chosen), train, seed, apart=apart))
+
+
+def _with_candidates(held_out: TupleData, train: TupleData, seed: int, *, apart: bool) -> HeldOutAnchors:
     """Return held-out anchors with the texts to rank for each.
 
-    Texts that are trained on move towards anchors in general, and would stand before those that are not. So there are
-    none of them; or all positives are trained on, where anchors share them.
+    Training moves its texts towards anchors in general, so that they would rank above other texts. The candidates are
+    therefore all trained on, or none is: with ``apart`` none, otherwise all positives.
     """
     positives = dict.fromkeys(chain.from_iterable(held_out.positives))
     if apart:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain, islice
+from typing import NamedTuple
 
 from samesense.data.rows.column_names import Side
 from samesense.data.rows.columns import Columns
@@ -70,6 +71,13 @@ def read_tuples(
     return data
 
 
+class _ParsedSide(NamedTuple):
+    """The side that a label stands for, or what is wrong with the label; neither if a row has no label."""
+
+    side: Side | None = None
+    problem: str = ""
+
+
 class _Reader:
     """Turns the rows of one source into statements, and collects the bad rows."""
 
@@ -88,7 +96,7 @@ class _Reader:
         self.group_anchors = group_anchors
         self.label_order = label_order
         self.counts = counts
-        self.classes: dict[str, tuple[Side | None, str]] = {}  # side, or what is wrong, of each label so far
+        self.sides: dict[str, _ParsedSide] = {}  # by the labels so far
         self.first_rows: dict[str, dict[bool, int]] = {}  # by column: first row with a list, and with a single text
 
     def statements(self, source: Source, limit: int | None) -> Iterator[Statement]:
@@ -108,7 +116,7 @@ class _Reader:
                     same_layout = [candidate for candidate in first if row_names(candidate[1]) == names]
                     log_unread(same_layout, layouts[names].columns, self.source)
             layout = layouts[names]
-            read_row = self._tuple if layout.label is None else self._nli
+            read_row = self._read_tuple if layout.label is None else self._read_nli
             row_statements, row_problems = read_row(row, layout)
             if not row_problems:
                 yield from row_statements
@@ -119,7 +127,7 @@ class _Reader:
         if not total:
             raise no_rows_error(source)
 
-    def _tuple(self, row: Row, layout: Layout) -> tuple[list[Statement], list[BadRow]]:
+    def _read_tuple(self, row: Row, layout: Layout) -> tuple[list[Statement], list[BadRow]]:
         number, cells = row
         problems = bad_texts(row, [layout.anchor])
         problems += _list_problems(number, layout.anchor, cells.get(layout.anchor))
@@ -156,27 +164,27 @@ class _Reader:
                 f"{forms[False]} is one text. Write every cell of the column as a list, or none."
             )
 
-    def _nli(self, row: Row, layout: Layout) -> tuple[list[Statement], list[BadRow]]:
+    def _read_nli(self, row: Row, layout: Layout) -> tuple[list[Statement], list[BadRow]]:
         number, cells = row
         hypothesis = layout.partners[0][0]
         problems = bad_texts(row, [layout.anchor, hypothesis])
-        side, problem = self._side(cells.get(str(layout.label)), layout)
-        if problem:
-            problems.append(
-                BadRow(number, str(layout.label), problem, "correct the label, or write - if there is none")
-            )
-        if side is None or problems:
-            self.counts[_NO_LABEL] += not problems
+        parsed = self._parse_side(cells.get(str(layout.label)), layout)
+        if parsed.problem:
+            fix = "correct the label, or write - if there is none"
+            problems.append(BadRow(number, str(layout.label), parsed.problem, fix))
+        if problems:
             return [], problems
+        if parsed.side is None:
+            self.counts[_NO_LABEL] += 1
+            return [], []
         anchor = str(cells[layout.anchor])
-        return [Statement(anchor, anchor, str(cells[hypothesis]), side, number)], []
+        return [Statement(anchor, anchor, str(cells[hypothesis]), parsed.side, number)], []
 
-    def _side(self, cell: object, layout: Layout) -> tuple[Side | None, str]:
-        """Return the side of a label, or a message of what is wrong with it; neither if there is no label."""
+    def _parse_side(self, cell: object, layout: Layout) -> _ParsedSide:
         text = "" if cell is None else str(cell).strip().casefold()
         if text in UNLABELLED:
-            return None, ""
-        if text not in self.classes:
+            return _ParsedSide()
+        if text not in self.sides:
             columns = Columns(layout.anchor, layout.partners[0][0], layout.label)
             initials: list[str] = []
             # The other two go with it, because n alone would be read as no.
@@ -185,10 +193,11 @@ class _Reader:
             parsed = parse_labels([*initials, cell], columns, self.source, self.label_order)
             value = parsed.values[-1]
             if parsed.kind == "nli" and value is not None:
-                self.classes[text] = SIDES[value], ""
+                self.sides[text] = _ParsedSide(SIDES[value])
             else:
-                self.classes[text] = None, f"label {excerpt(cell)} is not entailment, neutral or contradiction"
-        return self.classes[text]
+                problem = f"label {excerpt(cell)} is not entailment, neutral or contradiction"
+                self.sides[text] = _ParsedSide(problem=problem)
+        return self.sides[text]
 
 
 def _list_problems(number: int, column: str, cell: object) -> list[BadRow]:
@@ -197,7 +206,6 @@ def _list_problems(number: int, column: str, cell: object) -> list[BadRow]:
         is_list = isinstance(cell, str) and bool(list_in(cell))
     except ListCellError:
         return []  # a text may start with a bracket
-    message = "one text is needed, received a list of texts"
     if not is_list:
         return []
-    return [BadRow(number, column, message, "write one anchor a row")]
+    return [BadRow(number, column, "one text is needed, received a list of texts", "write one anchor a row")]

@@ -20,7 +20,7 @@ from samesense.data.extraction.files import (
     is_plain_folder,
     read_document_file,
 )
-from samesense.data.passages import CHUNK_OVERLAP, CHUNK_SIZE, CountTokens, check_sizes, cut_passages, words_of
+from samesense.data.passages import CHUNK_OVERLAP, CHUNK_SIZE, CountTokens, check_sizes, cut_passages, estimate_tokens
 from samesense.data.rows.column_names import listed
 from samesense.data.rows.files import is_text_file
 from samesense.errors import ConfigError, DataError
@@ -338,7 +338,7 @@ def _token_counter(embedder: Embedder) -> CountTokens:
     """Return a function that counts the tokens of texts, without prompt and special tokens."""
     reading = embedder.reading
     if reading is None:
-        return words_of
+        return estimate_tokens
     added = reading.lengths([""])[0]
 
     def count(texts: list[str]) -> list[int]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from samesense.data import PairData
 from samesense.data.examples import Examples
-from samesense.data.others import trained_on
+from samesense.data.overlap import count_trained_pairs
 from samesense.encoder.cosine import unit
 from samesense.errors import DataError, ModelError
 from samesense.inference.models.model import Model
@@ -163,7 +163,7 @@ def compared(start: Measured | None, end: Measured, sets: Sets, train: Examples)
         task = replace(task, rarer=_count_rarer(first.data))
         # Out of fold, every pair is trained on, though never by the model that scores it.
         if first.role != OUT_OF_FOLD:
-            task = replace(task, trained_on=trained_on(first.data, train))
+            task = replace(task, trained_on=count_trained_pairs(first.data, train))
     return Verdict(
         task=task,
         guards=tuple(findings.values()),

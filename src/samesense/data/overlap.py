@@ -22,7 +22,7 @@ from samesense.data.tuples.read import read_tuples
 from samesense.types import Pair
 
 
-def pairs_in(source: Source, columns: str | None) -> list[Pair]:
+def read_any_pairs(source: Source, columns: str | None) -> list[Pair]:
     """Return the pairs of a source, even if its labels cannot be read; ``columns`` apply if the source has them."""
     if isinstance(source, PairData):
         return source.pairs()
@@ -38,7 +38,7 @@ def pairs_in(source: Source, columns: str | None) -> list[Pair]:
         if detected.kind != "tuples":
             return read_bare_pairs(source, columns=detected.columns if detected.kind == "pairs" else None)
         source = read_tuples([source], columns=detected.columns, drop_bad_rows=True)
-    return list(pairs_of(source))
+    return list(partner_pairs(source))
 
 
 def _columns_present(source: Source, columns: str | None) -> str | None:
@@ -55,27 +55,31 @@ def _has_lists(source: Source) -> bool:
     return hold_lists(list(islice(load_rows(source), SNIFFED_ROWS)), name_of(source))
 
 
-def pairs_of(data: TupleData) -> Iterator[Pair]:
+def partner_pairs(data: TupleData) -> Iterator[Pair]:
     """Yield each anchor with each of its positives, negatives and neutrals."""
     for anchor, *partners in zip(data.anchors, data.positives, data.negatives, data.neutrals, strict=True):
         yield from ((anchor, text) for texts in partners for text in texts)
 
 
-def trained_on(data: PairData, train: object) -> int:
-    """Return how many of these pairs are in the training data, ignoring sentence order, case and punctuation."""
+def count_trained_pairs(data: PairData, train: object) -> int:
+    """Return how many of these pairs are in the training data, ignoring sentence order, case and punctuation.
+
+    ``train`` are pairs, anchors with partners, or data of several kinds joined; other data have no pairs.
+    """
     return int(np.isin(_pair_keys(data), _pair_keys(train)).sum())
 
 
 def _pair_keys(data: object) -> Keys:
     if isinstance(data, PairData):
         return pair_keys(plain_keys(data.sentences1), plain_keys(data.sentences2))
-    datasets = getattr(data, "parts", ())  # training data joined from several kinds
-    pairs = list(pairs_of(data)) if isinstance(data, TupleData) else []
-    keys = pair_keys(*(plain_keys(pair[side] for pair in pairs) for side in (0, 1)))
-    return np.concatenate([keys, *(_pair_keys(dataset.data) for dataset in datasets)])
+    pairs = list(partner_pairs(data)) if isinstance(data, TupleData) else []
+    keys = pair_keys(plain_keys(first for first, _ in pairs), plain_keys(second for _, second in pairs))
+    # The mixture of several kinds is a class of the recipes, which this layer does not know.
+    components = getattr(data, "parts", ())
+    return np.concatenate([keys, *(_pair_keys(component.data) for component in components)])
 
 
-def plain_texts(source: Source, columns: str | None) -> set[str]:
+def read_plain_texts(source: Source, columns: str | None) -> set[str]:
     """Return the texts of a source of any kind; the first of ``columns`` is read if the source has it."""
     return {plain_text(text) for text in _texts_in(source, columns) if text.strip()}
 
@@ -87,12 +91,12 @@ def _texts_in(source: Source, columns: str | None) -> Iterable[str]:
     if holds_documents_of_text(source):
         return document_sentences(read_documents(source))
     if isinstance(source, PairData | TupleData):
-        return chain.from_iterable(pairs_in(source, None))
+        return chain.from_iterable(read_any_pairs(source, None))
     if holds_lines(source):
         return all_texts(source)
     # Lists are looked for in a table alone, as that reads its rows.
     if _has_lists(source):
-        return chain.from_iterable(pairs_in(source, None))
+        return chain.from_iterable(read_any_pairs(source, None))
     return all_texts(source, _column_of_texts(source, columns))
 
 
