@@ -177,21 +177,11 @@ def fit(  # noqa: PLR0913 - the arguments of a run
         model.model_card_data.set_widget_examples = lambda dataset: None
 
         checkpoints = folder / "checkpoints"
-        stop = StopOnInterrupt()
         resume_from: Path | None = None
         if resume:
             resume_from = _resume_point(loss, checkpoints, [] if adapters is None else [WEIGHTS])
-        times = Times(resume_from)
-        gradients = Gradients()
-        evaluator = None
-        if dev_score is not None:
-            evaluator = _DevEvaluator(dev_score)
-        collator, text_callbacks = _tokenise(model, loss, collator, max_length)
-        run_callbacks = [Progress(loss), History(folder / "history.jsonl"), SaveLossWeights(loss)]
-        if settings.early_stopping_patience is not None:
-            run_callbacks.append(Patience(settings.early_stopping_patience))
-
-        args = _arguments(
+        watch = _Watch(Times(resume_from), Gradients(), None if dev_score is None else _DevEvaluator(dev_score))
+        arguments = _arguments(
             settings,
             _examples_of_epoch(loss, dataset, settings, batches),
             checkpoints,
@@ -200,40 +190,68 @@ def fit(  # noqa: PLR0913 - the arguments of a run
             selecting=dev_score is not None,
             starting=resume_from is None,
         )
+        collator, text_callbacks = _tokenise(model, loss, collator, max_length)
         trainer = _trainer_class(model, batches, adapted=adapters is not None)(
             model=model,
-            args=args,
+            args=arguments,
             train_dataset=dataset,
             data_collator=collator,
             # For several losses, sentence-transformers takes a plain dictionary.
             loss=dict(loss.items()) if isinstance(loss, nn.ModuleDict) else loss,
-            evaluator=evaluator,
-            callbacks=[*run_callbacks, times, gradients, *text_callbacks, *callbacks],
+            evaluator=watch.evaluator,
+            callbacks=[*_run_callbacks(loss, settings, folder), *watch.callbacks, *text_callbacks, *callbacks],
         )
         if isinstance(batches, Mix):
             # In time, as the trainer makes its batch samplers only when it trains.
             trainer.mix = batches
         if sparse:
-            arguments = trainer.get_optimizer_cls_and_kwargs(trainer.args, model)[1]
             # torch's own AdamW refuses sparse gradients.
-            trainer.optimizer_cls_and_kwargs = (RowAdamW, arguments)
-        clip_all(trainer, loss, gradients.check_norm)
+            trainer.optimizer_cls_and_kwargs = (RowAdamW, trainer.get_optimizer_cls_and_kwargs(trainer.args, model)[1])
+        clip_all(trainer, loss, watch.gradients.check_norm)
 
-        stopped = _run(trainer, resume_from, stop, evaluator, gradients)
+        stop = StopOnInterrupt()
+        stopped = _run(trainer, resume_from, stop, watch)
         _finish_adapters(adapters, model, keeps=settings.keep_lora)
         if not stop.interrupted:
-            _check_learnt(gradients, trainer)
-        return TrainOutput(
-            steps=trainer.state.global_step,
-            seconds=sum(times.laps.seconds.values()),
-            precision=settings.precision,
-            start_dev_spearman=_start_score(trainer.state.log_history),
-            best_dev_spearman=_best_score(trainer.state.best_metric),
-            best_step=trainer.state.best_global_step,
-            # Ctrl-C during the last step stops nothing, and early stopping interrupts nothing.
-            interrupted=stop.interrupted and stopped,
-            spent=times.laps.seconds,
-        )
+            _check_learnt(watch.gradients, trainer)
+        # Ctrl-C during the last step stops nothing, and early stopping interrupts nothing.
+        return _output_of(trainer, watch.times, settings, interrupted=stop.interrupted and stopped)
+
+
+@dataclass(frozen=True)
+class _Watch:
+    """What is measured during a training: its times, its gradients, and its dev scores if there is a dev set."""
+
+    times: Times
+    gradients: Gradients
+    evaluator: _DevEvaluator | None
+
+    @property
+    def callbacks(self) -> list[TrainerCallback]:
+        return [self.times, self.gradients]
+
+
+def _run_callbacks(loss: nn.Module, settings: TrainingSettings, folder: Path) -> list[TrainerCallback]:
+    """Return the callbacks of every training."""
+    callbacks: list[TrainerCallback] = [Progress(loss), History(folder / "history.jsonl"), SaveLossWeights(loss)]
+    if settings.early_stopping_patience is not None:
+        callbacks.append(Patience(settings.early_stopping_patience))
+    return callbacks
+
+
+def _output_of(trainer: Any, times: Times, settings: TrainingSettings, *, interrupted: bool) -> TrainOutput:
+    """Return the result of a training that has ended."""
+    state = trainer.state
+    return TrainOutput(
+        steps=state.global_step,
+        seconds=sum(times.laps.seconds.values()),
+        precision=settings.precision,
+        start_dev_spearman=_start_score(state.log_history),
+        best_dev_spearman=_best_score(state.best_metric),
+        best_step=state.best_global_step,
+        interrupted=interrupted,
+        spent=times.laps.seconds,
+    )
 
 
 def check_stopping(settings: TrainingSettings, *, has_dev: bool) -> None:
@@ -271,15 +289,13 @@ def _tokenise(
     return collator, callbacks
 
 
-def _run(
-    trainer: Any, resume_from: Path | None, stop: StopOnInterrupt, evaluator: _DevEvaluator | None, gradients: Gradients
-) -> bool:
+def _run(trainer: Any, resume_from: Path | None, stop: StopOnInterrupt, watch: _Watch) -> bool:
     """Train; return whether training stopped early, as it does when a loss gets embeddings that are not finite."""
     try:
-        return run_trainer(trainer, resume_from, stop, lambda: evaluator.problem if evaluator else "")
+        return run_trainer(trainer, resume_from, stop, lambda: watch.evaluator.problem if watch.evaluator else "")
     except NotFiniteError as error:  # raised by the loss, before there was a gradient
-        gradients.broken = trainer.state.global_step + 1
-        gradients.problem = str(error)
+        watch.gradients.broken = trainer.state.global_step + 1
+        watch.gradients.problem = str(error)
         if trainer.state.best_model_checkpoint is not None:
             # The trainer does this at a regular end alone, which the exception skipped.
             trainer._load_best_model()
@@ -304,30 +320,36 @@ def _check_learnt(gradients: Gradients, trainer: Any) -> None:
     state = trainer.state
     rate = trainer.args.learning_rate
     has_best = state.best_metric is not None and math.isfinite(state.best_metric)
-    if not gradients.nothing and (gradients.broken is None or has_best):
-        if gradients.broken is not None:
-            logger.warning(
-                f"step {gradients.broken}, at learning rate {rate:g}: {gradients.problem} The training ends there, and "
-                f"the checkpoint of step {state.best_global_step} is kept. A lower `learning_rate` may help"
-            )
-        elif (fraction := gradients.fraction_without_gradient()) >= WARN_FROM:
-            logger.warning(
-                f"{fraction:.0%} of the steps changed nothing: their loss had no gradient, as the batches had "
-                "nothing to compare, or all of it was learnt"
-            )
-        return
-    if is_main():
-        shutil.rmtree(trainer.args.output_dir, ignore_errors=True)
     if gradients.nothing:
+        _remove_checkpoints(trainer)
         raise DataError(
             f"No step of {state.global_step} changed the model: the loss had no gradient in any batch, as there was "
             "nothing to compare, or all of it was learnt before. No model is kept. Give other data, larger batches "
             "(`batch_size`) or another loss."
         )
-    raise ModelError(
-        f"The training diverged at step {gradients.broken}, learning rate {rate:g}: {gradients.problem} No model is "
-        "kept. Lower `learning_rate`, or take `precision` float32."
-    )
+    if gradients.broken is not None and not has_best:
+        _remove_checkpoints(trainer)
+        raise ModelError(
+            f"The training diverged at step {gradients.broken}, learning rate {rate:g}: {gradients.problem} No model "
+            "is kept. Lower `learning_rate`, or take `precision` float32."
+        )
+    if gradients.broken is not None:
+        logger.warning(
+            f"step {gradients.broken}, at learning rate {rate:g}: {gradients.problem} The training ends there, and "
+            f"the checkpoint of step {state.best_global_step} is kept. A lower `learning_rate` may help"
+        )
+        return
+    fraction = gradients.fraction_without_gradient()
+    if fraction >= WARN_FROM:
+        logger.warning(
+            f"{fraction:.0%} of the steps changed nothing: their loss had no gradient, as the batches had "
+            "nothing to compare, or all of it was learnt"
+        )
+
+
+def _remove_checkpoints(trainer: Any) -> None:
+    if is_main():
+        shutil.rmtree(trainer.args.output_dir, ignore_errors=True)
 
 
 def _trainer_class(

@@ -27,8 +27,8 @@ class TrainingTexts:
         max_length: maximum input length in tokens; ``None`` for the model's own, which is never exceeded.
 
     Attributes:
-        given: number of texts so far.
-        cut: number of them that lost tokens which the model would have read.
+        text_count: number of texts so far.
+        truncated: number of them that lost tokens which the model would have read.
     """
 
     def __init__(self, model: SentenceTransformer | CrossEncoder, max_length: int | None = None) -> None:

@@ -42,7 +42,7 @@ class TupleBatches:
 
     Attributes:
         epoch: set by :class:`SetEpoch`.
-        given: number of texts in all batches so far.
+        filled_slots: number of texts in all batches so far, equal ones included.
         encoded: number of texts that were encoded for them.
     """
 
