@@ -163,13 +163,14 @@ def pretrain(args: argparse.Namespace, folder: Path) -> tuple[Timed, Timed, int,
     from samesense.encoder.forward.precision import inference_precision
     from samesense.recipes.pretrain import recipe
     from samesense.recipes.pretrain.settings import PretrainSettings
-    from samesense.training.masked_lm import Blocks, open_masked_lm
+    from samesense.training.masked_blocks import BlockMaker
+    from samesense.training.masked_lm import open_masked_lm
 
     precision = inference_precision("auto", torch.device("cpu"))
     settings = PretrainSettings(model=args.model, max_steps=args.steps, eval_steps=args.steps, precision=precision)
     tokenizer = AutoTokenizer.from_pretrained(args.model)
-    make = Blocks(tokenizer, settings.max_seq_length, settings.masked)
-    blocks = [block for document in recipe._cut_documents(args.documents, settings, make) for block in document]
+    maker = BlockMaker(tokenizer, settings.max_seq_length, settings.masked)
+    blocks = [block for document in recipe._cut_documents(args.documents, settings, maker) for block in document]
     blocks = blocks[: args.steps * settings.batch_size]
 
     def peer(**faster: object) -> float:
@@ -189,7 +190,7 @@ def pretrain(args: argparse.Namespace, folder: Path) -> tuple[Timed, Timed, int,
     def ours() -> float:
         model, _ = open_masked_lm(args.model)
         with tempfile.TemporaryDirectory() as folder:
-            return timed(recipe._trainer(model, make, blocks, blocks[:1], settings, Path(folder), ()))
+            return timed(recipe._build_trainer(model, maker, blocks, blocks[:1], settings, Path(folder), ()))
 
     return peer, ours, args.steps * settings.batch_size, "blocks"
 

@@ -16,13 +16,14 @@ import samesense
 from samesense.data.documents import read_documents
 from samesense.encoder.assembly.build import build
 from samesense.encoder.saving.card import name_on_hub
-from samesense.errors import ConfigError, DataError, ModelError, OutputError
-from samesense.losses.mlm import masked_lm_head
+from samesense.errors import ConfigError, DataError, ModelError
+from samesense.losses.mlm import IGNORED, masked_lm_head
 from samesense.recipes import run_folder
 from samesense.recipes.pretrain import recipe
 from samesense.recipes.pretrain.recipe import run
 from samesense.recipes.pretrain.settings import PretrainSettings
-from samesense.training.masked_lm import IGNORED, Blocks, Masked, MaskedLoss, hold_out, open_masked_lm
+from samesense.training.masked_blocks import BlockMaker, MaskedBlocks, hold_out_blocks
+from samesense.training.masked_lm import MaskedLoss, open_masked_lm
 from tests.command import run_command
 from tests.context.worlds import some_documents
 
@@ -59,9 +60,9 @@ def tiny_decoder(tiny_trunk, tmp_path_factory):
 
 
 def batch_of(folder, length=12):
-    make = Blocks(AutoTokenizer.from_pretrained(folder), length, 0.3)
+    make = BlockMaker(AutoTokenizer.from_pretrained(folder), length, 0.3)
     blocks = [block for document in some_documents(3) for block in make.cut_blocks(document)]
-    return make, blocks, make.batch([Masked(blocks, make, len(blocks), (0,))[index] for index in range(5)])
+    return make, blocks, make.collate([MaskedBlocks(blocks, make, len(blocks), (0,))[index] for index in range(5)])
 
 
 def twin_of_loss(model, batch, shift):
@@ -105,16 +106,16 @@ def test_a_decoder_is_not_asked_for_the_first_token_before_which_there_is_none(
 ):
     makers = []
 
-    class Kept(Blocks):
+    class Kept(BlockMaker):
         def __init__(self, *args, **kwargs):
             super().__init__(*args, **kwargs)
             makers.append(self)
 
-    monkeypatch.setattr(recipe, "Blocks", Kept)
+    monkeypatch.setattr(recipe, "BlockMaker", Kept)
     options = {**HOW, "masked": 0.01, "batch_size": 1, "max_steps": 40}  # one token of each block
     run([documents], PretrainSettings(model=bare_decoder, **options), tmp_path / "run")
     (make,) = makers
-    label_sets = {tuple(make.mask_one([15, 16, 17], np.random.default_rng(seed))[1]) for seed in range(20)}
+    label_sets = {tuple(make.mask_block([15, 16, 17], np.random.default_rng(seed))[1]) for seed in range(20)}
     assert label_sets == {(IGNORED, 16, IGNORED), (IGNORED, IGNORED, 17)}
     lines = [json.loads(line) for line in (tmp_path / "run" / "history.jsonl").read_text().splitlines()]
     losses = [value for line in lines for name, value in line.items() if name.endswith("loss")]
@@ -155,7 +156,7 @@ def test_blocks_are_the_text_and_masks_are_the_share(tiny_trunk):
         same = labels == IGNORED
         assert not bool(same.all())
         assert not bool((labels[attention == 0] != IGNORED).any()) and bool((ids[same] != make.mask).all())
-    many = Masked(blocks, make, 4000, (0,))
+    many = MaskedBlocks(blocks, make, 4000, (0,))
     pairs = []
     specials = {*tokenizer.all_special_ids}
     for row in range(2000):
@@ -171,24 +172,24 @@ def test_blocks_are_the_text_and_masks_are_the_share(tiny_trunk):
 
 def test_whole_documents_are_held_out():
     documents = [[[n] * 9, [n] * 9] for n in range(40)]
-    learnt, held = hold_out(documents, 0.1, seed=1)
+    learnt, held = hold_out_blocks(documents, 0.1, seed=1)
     assert len(held) == 8 and not {block[0] for block in held} & {block[0] for block in learnt}
-    learnt, held = hold_out([[[n] * 9 for n in range(50)]], 0.1, seed=1)
+    learnt, held = hold_out_blocks([[[n] * 9 for n in range(50)]], 0.1, seed=1)
     assert (len(learnt), len(held)) == (45, 5)
     with pytest.raises(DataError, match="At least two blocks"):
-        hold_out([[[1] * 9]], 0.1, seed=1)
+        hold_out_blocks([[[1] * 9]], 0.1, seed=1)
 
 
 def test_no_long_document_is_held_out_as_a_whole():
     documents = [[[1] * 9] * 600, *[[[2] * 9] * 20] * 9]
     for seed in range(40):
-        learnt, held = hold_out(documents, 0.05, seed=seed)
+        learnt, held = hold_out_blocks(documents, 0.05, seed=seed)
         assert 20 <= len(held) <= 39 and len(learnt) + len(held) == 780
     # every document is longer than the held-out share: one is held out, unless it is much too long
     documents = [[[number] * 9] * (50 + number) for number in range(10)]
-    learnt, held = hold_out(documents, 0.05, seed=1)
+    learnt, held = hold_out_blocks(documents, 0.05, seed=1)
     assert held in documents and len(learnt) == 545 - len(held)
-    learnt, held = hold_out([[[1] * 9] * 600] * 10, 0.05, seed=1)
+    learnt, held = hold_out_blocks([[[1] * 9] * 600] * 10, 0.05, seed=1)
     assert (len(learnt), len(held)) == (5700, 300)
 
 

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from sentence_transformers import SentenceTransformer
@@ -47,15 +47,8 @@ from samesense.results import Results
 from samesense.training import manifest
 from samesense.training.callbacks import History, Patience, Progress
 from samesense.training.fit import TrainOutput
-from samesense.training.masked_lm import (
-    Blocks,
-    Masked,
-    MaskedLmTrainer,
-    MaskedLoss,
-    hold_out,
-    is_decoder,
-    open_masked_lm,
-)
+from samesense.training.masked_blocks import BlockMaker, MaskedBlocks, hold_out_blocks
+from samesense.training.masked_lm import MaskedLm, MaskedLmTrainer, MaskedLoss, is_decoder, open_masked_lm
 
 logger = logging.getLogger(__name__)
 
@@ -110,26 +103,21 @@ def run(
         run_folder.check_new(output, overwrite=overwrite)
     set_seed(settings.seed)  # of a new head
     with stage(f"loading {settings.model}"):
-        encoder = build(settings.model, device="cuda" if torch.cuda.is_available() else "cpu")
-        refuse_routes(encoder, "Pretraining")
-        if settings.max_seq_length > (most := position_limit(encoder)):
-            raise ConfigError(
-                f"`max_seq_length` of {settings.model} is {most} or less, as many positions as it has; received "
-                f"{settings.max_seq_length}."
-            )
-        # Opened a second time, as an encoder has no head that predicts tokens.
-        model, new_head = open_masked_lm(_transformer_of(encoder, settings.model), settings.layers)
-    make = Blocks(encoder.tokenizer, settings.max_seq_length, settings.masked, decoder=is_decoder(model.config))
-    read = {source: _cut_documents(source, settings, make) for source in sources}
+        start = _open_start(settings)
+    encoder = start.encoder
+    model = start.language_model.model
+    maker = BlockMaker(encoder.tokenizer, settings.max_seq_length, settings.masked, decoder=is_decoder(model.config))
+    blocks = {source: _cut_documents(source, settings, maker) for source in sources}
     data = {
-        name: {"source": name, "sha256": fingerprint(name), "rows": len(documents)} for name, documents in read.items()
+        name: {"source": name, "sha256": fingerprint(name), "rows": len(documents)}
+        for name, documents in blocks.items()
     }
     record = manifest.describe(run_folder.PRETRAIN, settings.model_dump(), data)
     run_folder.check(output, record, resume=resume, overwrite=overwrite)
     settings = settings.model_copy(update={"precision": inference_precision(settings.precision, encoder.device)})
-    learnt, held = _held_out_blocks([document for documents in read.values() for document in documents], settings)
-    record[NEW_HEAD] = new_head
-    if new_head:
+    learnt, held = _split_blocks([document for documents in blocks.values() for document in documents], settings)
+    record[NEW_HEAD] = start.language_model.has_new_head
+    if record[NEW_HEAD]:
         logger.info("the head is new, as the file of the model has none")
     with run_folder.locked(output), run_folder.cleared_if_refused(output, resume=resume):
         before = run_folder.check(
@@ -137,33 +125,54 @@ def run(
         )  # another run may have ended since
         record = run_folder.begin(output, record, before)
         laps.count("loading")
-        if (ended := run_folder.finished_training(output, before)) is not None:
-            return _ended(output, record, ended, laps)
-        trainer = _trainer(model.to(encoder.device), make, learnt, held, settings, output, callbacks)
-        start = trainer.evaluate()["eval_loss"]
+        finished = run_folder.finished_training(output, before)
+        if finished is not None:
+            return _finish(output, record, finished, laps)
+        trainer = _build_trainer(model.to(encoder.device), maker, learnt, held, settings, output, callbacks)
+        start_loss = trainer.evaluate()["eval_loss"]
         laps.count("evaluation")
-        logger.info(f"before: perplexity {math.exp(start):.4g} of the masked tokens held out")
+        logger.info(f"before: perplexity {math.exp(start_loss):.4g} of the masked tokens held out")
         newest = None
         if resume:
             newest = newest_checkpoint(output / CHECKPOINTS)
-        trained = _trained(trainer, model, newest, settings, laps)
+        trained = _train(trainer, model, newest, settings, laps)
         best = trainer.state.best_metric
         if not trained.interrupted and best is not None:
-            record[PERPLEXITY] = {"before": math.exp(start), "after": math.exp(best)}
+            record[PERPLEXITY] = {"before": math.exp(start_loss), "after": math.exp(best)}
             # The language model with its head, so that the saved one can be pretrained further.
             encoder[0].model = model
             with stage("saving the model"):
                 run_folder.save_model(output, record, trained, partial(save, encoder))
-        return _ended(output, record, trained, laps)
+        return _finish(output, record, trained, laps)
 
 
-def _held_out_blocks(
+class _Start(NamedTuple):
+    """The start model twice: as an encoder, and as a language model with a head that predicts tokens."""
+
+    encoder: SentenceTransformer
+    language_model: MaskedLm
+
+
+def _open_start(settings: PretrainSettings) -> _Start:
+    """Open the start model; ConfigError or ModelError if it cannot be pretrained by the settings."""
+    encoder = build(settings.model, device="cuda" if torch.cuda.is_available() else "cpu")
+    refuse_routes(encoder, "Pretraining")
+    most = position_limit(encoder)
+    if settings.max_seq_length > most:
+        raise ConfigError(
+            f"`max_seq_length` of {settings.model} is {most} or less, as many positions as it has; received "
+            f"{settings.max_seq_length}."
+        )
+    return _Start(encoder, open_masked_lm(_transformer_of(encoder, settings.model), settings.layers))
+
+
+def _split_blocks(
     documents: list[list[list[int]]], settings: PretrainSettings
 ) -> tuple[list[list[int]], list[list[int]]]:
     """Return the blocks to learn from and those held out, and say how many there are."""
-    learnt, held = hold_out(documents, settings.held_out, settings.seed)
+    learnt, held = hold_out_blocks(documents, settings.held_out, settings.seed)
     held_out = f"{len(held):,} held out"
-    if _apart(documents, held):
+    if _holds_whole_documents(documents, held):
         held_out += ", of documents of their own"
     logger.info(
         f"data: {len(documents):,} documents, {len(learnt):,} blocks of at most {settings.max_seq_length} tokens, and "
@@ -172,14 +181,14 @@ def _held_out_blocks(
     return learnt, held
 
 
-def _apart(documents: Sequence[Sequence[list[int]]], held: Sequence[list[int]]) -> bool:
-    """Return whether no document is in part held out."""
+def _holds_whole_documents(documents: Sequence[Sequence[list[int]]], held: Sequence[list[int]]) -> bool:
+    """Return whether each document is held out as a whole or not at all."""
     # By identity, as two documents may hold equal blocks.
     chosen = set(map(id, held))
     return all(len({id(block) in chosen for block in document}) == 1 for document in documents)
 
 
-def _trained(
+def _train(
     trainer: MaskedLmTrainer, model: Any, newest: Path | None, settings: PretrainSettings, laps: Laps
 ) -> TrainOutput:
     """Train from the newest checkpoint, or from the start, until the end or Ctrl-C; return how that went."""
@@ -197,7 +206,7 @@ def _trained(
     )
 
 
-def _ended(output: Path, record: dict[str, Any], trained: TrainOutput, laps: Laps) -> Pretraining:
+def _finish(output: Path, record: dict[str, Any], trained: TrainOutput, laps: Laps) -> Pretraining:
     """Write down how a run ended whose model, if it was not stopped, is in its folder."""
     done = Pretraining(
         output, trained, Results(), laps.seconds, **record.get(PERPLEXITY, {}), new_head=record[NEW_HEAD]
@@ -209,26 +218,26 @@ def _ended(output: Path, record: dict[str, Any], trained: TrainOutput, laps: Lap
 
 
 def _transformer_of(encoder: SentenceTransformer, name: str) -> str:
-    """Return the place from which the transformer of an encoder was loaded."""
+    """Return the folder or hub name from which the transformer of an encoder was loaded."""
     source = transformer_source(encoder)
     if not source:
         raise ModelError(f"{name} has no transformer to pretrain: it is static. Give a transformer.")
     return source
 
 
-def _cut_documents(source: str, settings: PretrainSettings, make: Blocks) -> list[list[list[int]]]:
+def _cut_documents(source: str, settings: PretrainSettings, maker: BlockMaker) -> list[list[list[int]]]:
     """Return the blocks of each document that has any."""
     documents = []
     with progress_bar("tokenise", "document") as bar:
         for document in read_documents(source, language=settings.language, paragraphs=settings.paragraphs):
-            documents.append(list(make.cut_blocks(document)))
+            documents.append(list(maker.cut_blocks(document)))
             bar.update()
     return [blocks for blocks in documents if blocks]
 
 
-def _trainer(
+def _build_trainer(
     model: Any,
-    make: Blocks,
+    maker: BlockMaker,
     learnt: list[list[int]],
     held: list[list[int]],
     settings: PretrainSettings,
@@ -264,9 +273,9 @@ def _trainer(
         model=model,
         args=arguments,
         # All passes as one: the data set itself shuffles and masks each of them differently.
-        train_dataset=Masked(learnt, make, steps * settings.batch_size, (settings.seed, 1)),
-        eval_dataset=Masked(held, make, len(held), (settings.seed, 2), shuffled=False),
-        data_collator=make.batch,
+        train_dataset=MaskedBlocks(learnt, maker, steps * settings.batch_size, (settings.seed, 1)),
+        eval_dataset=MaskedBlocks(held, maker, len(held), (settings.seed, 2), shuffled=False),
+        data_collator=maker.collate,
         callbacks=[*run_callbacks, *callbacks],
     )
     # It would print the evaluation of the start, which comes before run_trainer removes it.
