@@ -59,7 +59,7 @@ def measure_point(args: argparse.Namespace) -> dict[str, float]:
     from samesense.execution.threads import keep_freed_memory
     from samesense.losses.cosent import CoSENT
     from samesense.recipes.cosent.settings import CosentSettings
-    from samesense.recipes.runner import as_dataset
+    from samesense.training.dataset import as_dataset
     from samesense.training.fit import fit
 
     class Clock(TrainerCallback):

@@ -29,7 +29,7 @@ def measure_run(name: str, rank: int, trainer: dict[str, str]) -> dict[str, floa
 
     from samesense.encoder.assembly.build import build
     from samesense.losses.cosent import CoSENT
-    from samesense.recipes.runner import as_dataset
+    from samesense.training.dataset import as_dataset
     from samesense.training.fit import fit
     from samesense.training.settings import TrainingSettings
 

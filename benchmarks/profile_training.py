@@ -86,7 +86,7 @@ def main() -> None:
     from samesense.encoder.assembly.build import build
     from samesense.losses.cosent import CoSENT
     from samesense.recipes.cosent.settings import CosentSettings
-    from samesense.recipes.runner import as_dataset
+    from samesense.training.dataset import as_dataset
     from samesense.training.fit import fit
 
     data = read_pairs(args.data or sample_path("train"))

@@ -41,7 +41,7 @@ def compared(args: argparse.Namespace, batch_size: int, steps: int) -> None:
     from samesense.losses.cosent import CoSENT
     from samesense.losses.cross_entropy import CrossEntropy
     from samesense.recipes.cosent.settings import CosentSettings
-    from samesense.recipes.runner import as_dataset
+    from samesense.training.dataset import as_dataset
     from samesense.training.fit import fit
 
     cross = args.encoder == "cross"

@@ -109,7 +109,7 @@ def simcse(args: argparse.Namespace, folder: Path) -> tuple[Timed, Timed, int, s
     from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 
     from samesense.encoder.assembly.build import build
-    from samesense.recipes.runner import as_dataset
+    from samesense.training.dataset import as_dataset
     from samesense.recipes.unsupervised.settings import SimcseSettings
     from samesense.recipes.unsupervised.simcse import loss_of
 
@@ -129,7 +129,7 @@ def distil(args: argparse.Namespace, folder: Path) -> tuple[Timed, Timed, int, s
     from samesense.encoder.assembly.students import first_layers
     from samesense.recipes.distil.recipe import loss_of
     from samesense.recipes.distil.settings import DistilSettings
-    from samesense.recipes.runner import as_dataset
+    from samesense.training.dataset import as_dataset
     from samesense.recipes.teachers import open_teacher
     from samesense.recipes.unsupervised.rankcse import columns
     from samesense.training.teachers import teacher_store

@@ -17,7 +17,7 @@ from samesense.data.pairs.read import read_pairs
 from samesense.losses.registry import PAIR_LOSSES
 from samesense.recipes.dev_part import hold_out, leaks, shared
 from samesense.recipes.held_out.pairs import write_pairs
-from samesense.recipes.runner import as_dataset
+from samesense.training.dataset import as_dataset
 from samesense.training.batches import share_without_comparison
 from tests.data.made import DATA
 

@@ -425,8 +425,8 @@ def test_all_pairs_are_trained_to_the_end_unless_an_earlier_state_is_shown_to_be
         sets=lambda: SimpleNamespace(selecting=SimpleNamespace(labels=labels)),
         settings=SimpleNamespace(examples=lambda _: 0, steps=lambda _: steps),
     )
-    assert runner._share_shown(job, SimpleNamespace(best_step=10, steps=40)) == share
-    assert runner._share_shown(job, SimpleNamespace(best_step=None, steps=40)) == 1.0
+    assert runner._share_to_train(job, SimpleNamespace(best_step=10, steps=40)) == share
+    assert runner._share_to_train(job, SimpleNamespace(best_step=None, steps=40)) == 1.0
 
 
 def test_a_start_is_not_trained_again(tmp_path, monkeypatch):

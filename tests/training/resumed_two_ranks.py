@@ -9,7 +9,7 @@ from transformers import TrainerCallback
 from samesense.encoder.assembly.build import build
 from samesense.execution.ranks import is_main
 from samesense.losses.cosent import CoSENT
-from samesense.recipes.runner import as_dataset
+from samesense.training.dataset import as_dataset
 from samesense.training.fit import fit
 from samesense.training.settings import TrainingSettings
 from tests.conftest import WORDS

@@ -8,7 +8,7 @@ from samesense.encoder.assembly.build import build
 from samesense.encoder.forward.batching import tokenize_texts
 from samesense.encoder.forward.packing import packing, takes_packed_texts
 from samesense.losses.cosent import CoSENT
-from samesense.recipes.runner import as_dataset
+from samesense.training.dataset import as_dataset
 from samesense.training.fit import fit
 from samesense.training.settings import TrainingSettings
 from samesense.training.texts import TrainingTexts

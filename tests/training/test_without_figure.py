@@ -15,7 +15,7 @@ from samesense.execution.trainer import newest_checkpoint
 from samesense.losses.base import EmbeddingLoss
 from samesense.losses.cosent import CoSENT
 from samesense.recipes.cosent.settings import CosentSettings
-from samesense.recipes.runner import as_dataset
+from samesense.training.dataset import as_dataset
 from samesense.training.fit import fit
 from samesense.training.settings import TrainingSettings
 from tests.messages import listen

@@ -16,11 +16,11 @@ from samesense.execution.progress import stage, time_summary
 from samesense.execution.ranks import world_size
 from samesense.recipes.fold_runs import what_folds_select
 from samesense.recipes.held_out.cross_validation import WEIGHT_SHARES, CrossValidation
-from samesense.recipes.job import Job, TrainingInputs
+from samesense.recipes.job import Build, Job, Prepare, TrainingInputs
 from samesense.recipes.model_adapters import adapter_of, start_settings
 from samesense.recipes.outcome.conclude import check_outcome
 from samesense.recipes.outcome.learning_curve import COST
-from samesense.recipes.runner import checked
+from samesense.recipes.runner import check_job
 from samesense.training.fit import fit, pick_precision
 from samesense.types import Pair
 
@@ -30,23 +30,19 @@ TIMED_STEPS = 4
 TIMED_PAIRS = 200
 """Labelled pairs of a data set whose scoring is timed."""
 
-Prepare = Callable[[Any, Job[Any, Any]], TrainingInputs]
 
-
-def estimate(job: Job[Any, Any], prepare: Prepare, *, build: Callable[[Job[Any, Any]], Any] | None = None) -> list[str]:
+def estimate(job: Job[Any, Any], prepare: Prepare, *, build: Build | None = None) -> list[str]:
     """Return, in words, the steps of a run and an estimate of its time; raises as :func:`measure_time`."""
     return measure_time(job, prepare, build=build).lines()
 
 
-def measure_time(
-    job: Job[Any, Any], prepare: Prepare, *, build: Callable[[Job[Any, Any]], Any] | None = None
-) -> Estimate:
+def measure_time(job: Job[Any, Any], prepare: Prepare, *, build: Build | None = None) -> Estimate:
     """Return the steps of a run and an estimate of its time, that of its folds included.
 
     All that the run opens is opened, so that it raises where the run would raise before its first step. Teachers are
     asked about a part of the sentences only.
     """
-    job = checked(job, build)
+    job = check_job(job, build)
     sets = job.sets()
     check_outcome(job, sets)
     settings = job.settings

@@ -32,7 +32,7 @@ from samesense.recipes.held_out.cross_validation import (
     cross_validate,
 )
 from samesense.recipes.held_out.sets import Sets
-from samesense.recipes.job import Job, TrainingInputs
+from samesense.recipes.job import Build, Job, Prepare, TrainingInputs
 from samesense.recipes.model_adapters import Adapter, adapter_of, has_new_head
 from samesense.recipes.outcome.measure import Measured
 from samesense.recipes.settings import EncoderSettings
@@ -42,10 +42,6 @@ from samesense.training.step_scores import STEP_SCORES, StepScores, StopAtStep
 from samesense.types import Precision, Scores
 
 logger = logging.getLogger(__name__)
-
-Prepare = Callable[[Any, Job[Any, Any]], TrainingInputs]
-
-Build = Callable[[Job[Any, Any]], Any]
 
 
 def train_folds(job: Job[Any, Any], prepare: Prepare, build: Build | None, choice: PrecisionChoice) -> OutOfFold | None:

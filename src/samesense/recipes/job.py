@@ -89,3 +89,10 @@ class TrainingInputs:
     before_training: Callable[[], None] | None = None
     # evaluates the saved model further; returns results, and what the manifest shall hold besides
     after_training: Callable[[], tuple[list[Result], dict[str, Any]]] | None = None
+
+
+Prepare = Callable[[Any, Job[Any, Any]], TrainingInputs]
+"""Makes what the start model of a job is trained on."""
+
+Build = Callable[[Job[Any, Any]], Any]
+"""Makes the start model of a job."""

@@ -35,7 +35,7 @@ from samesense.recipes.training_run import TrainingRun
 from samesense.recipes.unsupervised.settings import RankcseSettings, SimcseSettings, read_bare, read_for_simcse
 
 if TYPE_CHECKING:
-    from samesense.recipes.job import Job, TrainingInputs
+    from samesense.recipes.job import Job, Prepare, TrainingInputs
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Method:
     data: tuple[type, ...]  # classes of the data that it takes
     reader: Callable[[Sequence[str], Any], Examples]  # reads them from sources; the settings of the method say how
     # gives the training inputs for a start model and a job
-    prepare: Callable[[Any, Job[Any, Any]], TrainingInputs] | None = None
+    prepare: Prepare | None = None
     has_stages: bool = False  # whether it is more than one training
     reading: tuple[str, ...] = ()  # the settings that decide what is read
     from_files: bool = False  # data in memory are not taken
@@ -152,9 +152,9 @@ class Method:
     def _train(self, job: Job[Any, Any], *, resume: bool, overwrite: bool) -> TrainingRun:
         from samesense.recipes.runner import run
 
-        return run(job, self.prepared, resume=resume, overwrite=overwrite)
+        return run(job, self.prepare_inputs, resume=resume, overwrite=overwrite)
 
-    def prepared(self, model: Any, job: Job[Any, Any]) -> TrainingInputs:
+    def prepare_inputs(self, model: Any, job: Job[Any, Any]) -> TrainingInputs:
         """Return what a start model is trained on.
 
         Raises:
@@ -175,7 +175,7 @@ class Method:
         with loading_torch():
             from samesense.recipes.estimate import estimate
 
-        return estimate(job, self.prepared)
+        return estimate(job, self.prepare_inputs)
 
     def estimated_seconds(self, train: Examples, settings: EncoderSettings, output: Path, **pairs: Any) -> float:
         """Return the seconds that a run takes, folds included, as :meth:`estimate` has them."""
@@ -183,7 +183,7 @@ class Method:
             from samesense.recipes.estimate import measure_time
 
         job = self._job_to_estimate(train, settings, output, pairs)
-        return sum(measure_time(job, self.prepared).seconds.values())
+        return sum(measure_time(job, self.prepare_inputs).seconds.values())
 
     def _job_to_estimate(
         self, train: Examples, settings: EncoderSettings, output: Path, pairs: Mapping[str, Any]
@@ -245,22 +245,24 @@ class _Mixed(Method):
     """Data of several kinds, each with a method of its own."""
 
     def describe_use(self, train: Mixture, settings: EncoderSettings) -> list[str]:  # type: ignore[override]
-        lines_by_part = [
-            (component, METHODS[component.method].describe_use(component.data, component.settings))
-            for component in train.parts
-        ]
-        return [f"{component.name}: {line}" for component, lines in lines_by_part for line in lines]
+        return _describe_components(train, lambda method, data, own_settings: method.describe_use(data, own_settings))
 
 
-def _of_parts(train: Mixture, settings: MixedSettings) -> list[str]:
+def _lessons_of_components(train: Mixture, settings: MixedSettings) -> list[str]:
     """Return what is to be said of the batches of each kind."""
-    lines_by_part = [
-        (component, METHODS[component.method].lessons(component.data, component.settings)) for component in train.parts
+    return _describe_components(train, lambda method, data, own_settings: method.lessons(data, own_settings))
+
+
+def _describe_components(train: Mixture, describe: Callable[[Method, Any, Any], list[str]]) -> list[str]:
+    """Return what each component's method says of its data and settings, each line with the component's name."""
+    return [
+        f"{component.name}: {line}"
+        for component in train.parts
+        for line in describe(METHODS[component.method], component.data, component.settings)
     ]
-    return [f"{component.name}: {line}" for component, lines in lines_by_part for line in lines]
 
 
-# Each is imported when it is called, as it imports torch: the command line reads this file for its flags.
+# Each recipe is imported when it is called, as it imports torch: the command line reads this file for its flags.
 
 
 def _prepare_cosent(model: Any, job: Job[Any, Any]) -> TrainingInputs:
@@ -305,7 +307,7 @@ def _prepare_mixed(model: Any, job: Job[Any, Any]) -> TrainingInputs:
     return prepare(model, job)
 
 
-_BARE = ("columns", "keep_repeated", "min_chars", "max_chars")
+_SENTENCE_READING = ("columns", "keep_repeated", "min_chars", "max_chars")
 
 METHODS: dict[str, Method] = {
     method.name: method
@@ -327,7 +329,7 @@ METHODS: dict[str, Method] = {
             reader=read_for_simcse,
             lessons=lessons.of_views,
             prepare=_prepare_simcse,
-            reading=("supervised", *_BARE),
+            reading=("supervised", *_SENTENCE_READING),
         ),
         Method(
             name="rankcse",
@@ -337,7 +339,7 @@ METHODS: dict[str, Method] = {
             reader=read_bare,
             lessons=lessons.of_rankings,
             prepare=_prepare_rankcse,
-            reading=_BARE,
+            reading=_SENTENCE_READING,
         ),
         Method(
             name="supmpn",
@@ -386,7 +388,7 @@ METHODS: dict[str, Method] = {
             settings=MixedSettings,
             data=(Mixture,),
             reader=refuse,
-            lessons=_of_parts,
+            lessons=_lessons_of_components,
             prepare=_prepare_mixed,
         ),
     )

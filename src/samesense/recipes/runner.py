@@ -8,14 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from transformers import set_seed
+from transformers import TrainerCallback, set_seed
 
 from samesense.data import PairData
 from samesense.data.examples import Examples
-from samesense.data.mapped import is_mapped
 from samesense.data.tuples.data import TupleData
 from samesense.encoder.assembly.merge import copy_weights, interpolate
 from samesense.encoder.assembly.vocabulary import unknown_share
@@ -24,7 +23,6 @@ from samesense.encoder.saving.storage import save
 from samesense.errors import ConfigError
 from samesense.execution.progress import Laps, stage
 from samesense.execution.ranks import is_main, world_size
-from samesense.failures import imported
 from samesense.inference.models.load import load
 from samesense.metrics import paired_bootstrap, spearman
 from samesense.recipes import run_folder
@@ -39,7 +37,7 @@ from samesense.recipes.fold_runs import (
 )
 from samesense.recipes.held_out.cross_validation import SPLIT_SEED, OutOfFold
 from samesense.recipes.held_out.sets import ComparedSet, Sets
-from samesense.recipes.job import Job, TrainingInputs
+from samesense.recipes.job import Build, Job, Prepare, TrainingInputs
 from samesense.recipes.matryoshka import described, evaluate_widths
 from samesense.recipes.model_adapters import Adapter, adapter_of, start_settings
 from samesense.recipes.outcome.conclude import check_outcome, conclude, keeps_start_in_any_case, some_texts
@@ -65,9 +63,6 @@ from samesense.training.fit import TrainOutput, check_settings, check_trainable,
 from samesense.training.step_scores import STEP_SCORES, StepScores, StopAtStep, read_step_scores
 from samesense.types import Precision, Result
 
-if TYPE_CHECKING:
-    from datasets import Dataset
-
 logger = logging.getLogger(__name__)
 
 FOLDS_CHOSE_START = "the folds chose the start: nothing is trained on all pairs"
@@ -83,9 +78,9 @@ WARN_UNKNOWN = 0.02
 
 def run(
     job: Job[Any, Any],
-    prepare: Callable[[Any, Job[Any, Any]], TrainingInputs],
+    prepare: Prepare,
     *,
-    build: Callable[[Job[Any, Any]], Any] | None = None,
+    build: Build | None = None,
     resume: bool = False,
     overwrite: bool = False,
 ) -> TrainingRun:
@@ -96,78 +91,79 @@ def run(
     evaluates on test. Where a run could not end well, it raises before the first step.
     """
     laps = Laps(job.begun)
-    job = checked(job, build)
+    job = check_job(job, build)
     settings = job.settings
     output = job.output
     adapter = adapter_of(job.settings)
     sets = job.sets()
     check_outcome(job, sets)
-    record = _record_of(job)
+    record = _describe_run(job)
     before = run_folder.check(output, record, resume=resume, overwrite=overwrite)
     with stage(f"loading {settings.model}"):
         model = adapter.build(settings) if build is None else build(job)
-    inputs = _prepared(model, job, prepare)
+    inputs = _prepare_inputs(model, job, prepare)
     with stage("measuring which arithmetic is faster"):
-        choice = _precision_of(before, model, inputs, settings)
+        choice = _choose_precision(before, model, inputs, settings)
     record |= {"summary": list(inputs.summary), "precision": list(choice)}
     with run_folder.locked(output), run_folder.cleared_if_refused(output, resume=resume):
         before = run_folder.check(
             output, record, resume=resume, overwrite=overwrite
         )  # another run may have ended since
         record = run_folder.begin(output, record, before)
-        described = f"model {settings.model}, {adapter.describe(model, settings)}"
-        _log_start(model, inputs, [described, f"arithmetic: {choice.precision} ({choice.reason})"])
+        start_line = f"model {settings.model}, {adapter.describe(model, settings)}"
+        _log_start(model, inputs, [start_line, f"arithmetic: {choice.precision} ({choice.reason})"])
         laps.count("loading")
         texts = some_texts(sets, partial(training_texts, inputs.dataset)) if job.concludes else []
         # Before the training, which changes the model in place.
         start = None
         if is_main():
-            start = _measured_start(adapter, model, settings, sets, texts)
+            start = _measure_start(adapter, model, settings, sets, texts)
         laps.count("evaluation")
         out_of_fold = None
         if job.cross_validation is not None:
-            job, record = _with_rate_of_start(job, start, record)
+            job = _adapt_learning_rate(job, start, record)
             out_of_fold = train_folds(job, prepare, build, choice)
             laps.count("cross-validation")
             if out_of_fold is None:
-                return _interrupted_in_folds(output, record, choice, laps)
+                return _end_in_folds(output, record, choice, laps)
             inputs = stopped_early(job, inputs, out_of_fold)
-            record |= {run_folder.CHOSEN_SHARE: out_of_fold.weight_share}
+            record[run_folder.CHOSEN_SHARE] = out_of_fold.weight_share
         trained = run_folder.finished_training(output, before)
         if trained is None:
-            if reason := _reason_for_no_training(job, sets, start, record):
-                trained, record = _untrained(job, model, inputs, choice, record, reason)
+            reason = _reason_for_no_training(job, sets, start, record)
+            if reason:
+                trained = _save_untrained(job, model, inputs, choice, record, reason)
             else:
-                trained, record = _trained(job, model, inputs, choice, sets, record, laps, resume=resume)
+                trained = _train(job, model, inputs, choice, sets, record, laps, resume=resume)
         # Processes other than the first have no part in what follows.
         if trained.interrupted or not is_main():
             if is_main():
                 run_folder.end(output, record, trained, {})
             return TrainingRun(output, trained, Results(), laps.seconds)
-        again = _Again(partial(_on_part, job, sets, prepare, build), partial(_refitted, job, prepare, build, trained))
-        return _ended(job, inputs, sets, _Start(start, texts, out_of_fold), trained, record, again, laps)
+        retraining = _Retraining(
+            partial(_train_on_part, job, sets, prepare, build), partial(_train_on_all, job, prepare, build, trained)
+        )
+        return _finish(job, inputs, sets, _Start(start, texts, out_of_fold), trained, record, retraining, laps)
 
 
-def _interrupted_in_folds(output: Path, record: dict[str, Any], choice: PrecisionChoice, laps: Laps) -> TrainingRun:
+def _end_in_folds(output: Path, record: dict[str, Any], choice: PrecisionChoice, laps: Laps) -> TrainingRun:
     """End a run that was interrupted before its own training."""
     stopped = TrainOutput(steps=0, seconds=0.0, precision=choice.precision, interrupted=True)
     run_folder.end(output, record, stopped, {})
     return TrainingRun(output, stopped, Results(), laps.seconds)
 
 
-def _with_rate_of_start(
-    job: Job[Any, Any], start: Measured | None, record: dict[str, Any]
-) -> tuple[Job[Any, Any], dict[str, Any]]:
-    """Return the job and its manifest with another learning rate, if the start was never tuned for sentences."""
+def _adapt_learning_rate(job: Job[Any, Any], start: Measured | None, record: dict[str, Any]) -> Job[Any, Any]:
+    """Return the job with another learning rate, noted in its manifest, if its start was never tuned for sentences."""
     rate = job.cross_validation.untuned_start_rate if job.cross_validation else None
     if rate is None or start is None or not start.untuned:
-        return job, record
+        return job
     logger.info(f"learning rate {rate:g}: the start was never tuned for sentences; `learning_rate` overrides")
-    settings = job.settings.model_copy(update={"learning_rate": rate})
-    return replace(job, settings=settings), record | {run_folder.LEARNING_RATE: rate}
+    record[run_folder.LEARNING_RATE] = rate
+    return replace(job, settings=job.settings.model_copy(update={"learning_rate": rate}))
 
 
-def _precision_of(
+def _choose_precision(
     before: Mapping[str, Any] | None, model: Any, inputs: TrainingInputs, settings: EncoderSettings
 ) -> PrecisionChoice:
     """Return the arithmetic of a run: of one that goes on, the same as before."""
@@ -177,8 +173,8 @@ def _precision_of(
 
 
 @dataclass(frozen=True)
-class _Again:
-    """What trains again once the model of a run has been evaluated."""
+class _Retraining:
+    """The trainings that follow once the model of a run has been evaluated."""
 
     on_part: Train  # on a part of the data, for a learning curve
     on_all: Callable[[], bool]  # on the pairs that were held out too; False if that was interrupted
@@ -193,7 +189,7 @@ class _Start:
     out_of_fold: OutOfFold | None  # what its folds found, if it has some
 
 
-def _measured_start(
+def _measure_start(
     adapter: Adapter, model: Any, settings: EncoderSettings, sets: Sets, texts: Sequence[str]
 ) -> Measured | None:
     """Evaluate the start on the sets of the run; ``None`` for one whose head is new."""
@@ -213,14 +209,14 @@ def _measured_start(
     return start
 
 
-def _ended(
+def _finish(
     job: Job[Any, Any],
     inputs: TrainingInputs,
     sets: Sets,
     start: _Start,
     trained: TrainOutput,
     record: dict[str, Any],
-    again: _Again,
+    retraining: _Retraining,
     laps: Laps,
 ) -> TrainingRun:
     """Evaluate the saved model, conclude, and write down how the run ended."""
@@ -234,7 +230,7 @@ def _ended(
     calibrates_on = 0
     if job.concludes:
         curve = curve_out_of_fold(job, sets, start.measured, start.out_of_fold)
-        verdict = conclude(job, sets, start.measured, end, trained, record, again.on_part, curve)
+        verdict = conclude(job, sets, start.measured, end, trained, record, retraining.on_part, curve)
         if verdict is None:  # interrupted while a part for the learning curve was trained
             return TrainingRun(output, replace(trained, interrupted=True), Results(results), laps.seconds)
         if not verdict.keep_reason:
@@ -242,19 +238,19 @@ def _ended(
         elif start.measured is not None:
             calibrates_on = keep_held_out(job, scores_of_start(job, sets, start.measured))
         if job.refit and not verdict.keep_reason:
-            is_refitted = again.on_all()
+            is_refitted = retraining.on_all()
             laps.count("training on all pairs")
             if not is_refitted:
                 return TrainingRun(output, replace(trained, interrupted=True), Results(results), laps.seconds)
             examples = f"{len(job.all_examples()):,} {_unit(job)}"
             verdict = replace(verdict, refit=f"model/ was then trained on all {examples}, by the same settings")
         manifest_entries |= {"verdict": verdict.to_dict()}
-    run_folder.end(output, record, trained, manifest_entries, _replacement(job, verdict))
+    run_folder.end(output, record, trained, manifest_entries, _choose_replacement(job, verdict))
     laps.count("evaluation")
     return TrainingRun(output, trained, Results(results), laps.seconds, verdict, calibrates_on)
 
 
-def _record_of(job: Job[Any, Any]) -> dict[str, Any]:
+def _describe_run(job: Job[Any, Any]) -> dict[str, Any]:
     """Return the manifest of a run that begins; ConfigError for folds where several processes train."""
     guards = {f"guard {guard.name}": guard for guard in job.guards}
     data = run_folder.data_identity({"train": job.data, "dev": job.dev, "test": job.test, **guards})
@@ -267,7 +263,7 @@ def _record_of(job: Job[Any, Any]) -> dict[str, Any]:
     return manifest.describe(job.method, settings, data)
 
 
-def _replacement(job: Job[Any, Any], verdict: Verdict | None) -> Callable[[Path], object] | None:
+def _choose_replacement(job: Job[Any, Any], verdict: Verdict | None) -> Callable[[Path], object] | None:
     """Return what puts the start, or the model trained on all pairs, in the place of the trained model, if either."""
     if verdict is not None and verdict.keep_reason:
         return lambda folder: run_folder.take_start(folder.parent, partial(_save_start, job))
@@ -280,7 +276,7 @@ def _save_start(job: Job[Any, Any], folder: Path) -> None:
     save(adapter_of(job.settings).build(job.settings), folder, overwrite=True)
 
 
-def checked(job: Job[Any, Any], build: Callable[[Job[Any, Any]], Any] | None) -> Job[Any, Any]:
+def check_job(job: Job[Any, Any], build: Build | None) -> Job[Any, Any]:
     """Return a job with the settings of its start, unless ``build`` makes it; raises if the trainer refuses them."""
     check_settings(job.settings)
     if build is not None:
@@ -288,9 +284,7 @@ def checked(job: Job[Any, Any], build: Callable[[Job[Any, Any]], Any] | None) ->
     return replace(job, settings=start_settings(job.settings))
 
 
-def _prepared(
-    model: Any, job: Job[Any, Any], prepare: Callable[[Any, Job[Any, Any]], TrainingInputs]
-) -> TrainingInputs:
+def _prepare_inputs(model: Any, job: Job[Any, Any], prepare: Prepare) -> TrainingInputs:
     """Return what is trained on, while no folder is taken.
 
     ConfigError if several processes would train on nothing, or the model cannot be trained by the settings.
@@ -313,24 +307,51 @@ def _reason_for_no_training(job: Job[Any, Any], sets: Sets, start: Measured | No
     return ""
 
 
-def _untrained(
+def _save_untrained(
     job: Job[Any, Any],
     model: Any,
     inputs: TrainingInputs,
     choice: PrecisionChoice,
     record: dict[str, Any],
     reason: str,
-) -> tuple[TrainOutput, dict[str, Any]]:
-    """Put the start into the folder of the model; returns what the manifest says of it too."""
-    record |= {"start": standardize_start(job, model, inputs, choice)}
+) -> TrainOutput:
+    """Put the start into the folder of the model; ``record`` is given what was done to it."""
+    record["start"] = standardize_start(job, model, inputs, choice)
     if is_main():
         logger.info(reason)
     untrained = TrainOutput(steps=0, seconds=0.0, precision=choice.precision, interrupted=False)
     run_folder.save_model(job.output, record, untrained, partial(save, model))
-    return untrained, record
+    return untrained
 
 
-def _trained(
+class _Selection(NamedTuple):
+    """How the selecting pairs are scored; nothing without such pairs.
+
+    Attributes:
+        score: returns the Spearman of a model.
+        fit_score: the same along the steps of the training, whose scores it may keep.
+        callbacks: what keeps them.
+    """
+
+    score: Callable[[Any], float] | None = None
+    fit_score: Callable[[Any], float] | None = None
+    callbacks: tuple[TrainerCallback, ...] = ()
+
+
+def _prepare_selection(job: Job[Any, Any], sets: Sets, choice: PrecisionChoice, *, resume: bool) -> _Selection:
+    if sets.selecting is None:
+        return _Selection()
+    adapter = adapter_of(job.settings)
+    score = dev_score(adapter, sets.selecting, choice.precision)
+    if not job.concludes:
+        return _Selection(score, score)
+    # The scores of the steps are kept, for the verdict.
+    pairs_score = score_of_pairs(adapter, sets.selecting, choice.precision)
+    recorder = StepScores(job.output / STEP_SCORES, pairs_score, resume=resume)
+    return _Selection(score, recorded_score(recorder, sets.selecting), (recorder,))
+
+
+def _train(
     job: Job[Any, Any],
     model: Any,
     inputs: TrainingInputs,
@@ -340,27 +361,16 @@ def _trained(
     laps: Laps,
     *,
     resume: bool,
-) -> tuple[TrainOutput, dict[str, Any]]:
-    """Train, or go on with it, and put the model into its folder; returns what the manifest says of it too."""
-    adapter = adapter_of(job.settings)
+) -> TrainOutput:
+    """Train, or go on with it, and put the model into its folder; ``record`` is given what was done to it."""
     if inputs.before_training is not None:
         inputs.before_training()
         laps.count("teachers")
-    record |= {"start": standardize_start(job, model, inputs, choice)}
+    record["start"] = standardize_start(job, model, inputs, choice)
     share = record.get(run_folder.CHOSEN_SHARE, 1.0)
     # A copy, as training changes the weights in place.
     start = copy_weights(model) if job.settings.merge or share < 1 else {}
-    selection_score = None
-    if sets.selecting is not None:
-        selection_score = dev_score(adapter, sets.selecting, choice.precision)
-    fit_score = selection_score
-    callbacks = list(inputs.callbacks)
-    if sets.selecting is not None and job.concludes:
-        # The scores of the steps are kept, for the verdict.
-        pairs_score = score_of_pairs(adapter, sets.selecting, choice.precision)
-        recorder = StepScores(job.output / STEP_SCORES, pairs_score, resume=resume)
-        fit_score = recorded_score(recorder, sets.selecting)
-        callbacks.append(recorder)
+    selection = _prepare_selection(job, sets, choice, resume=resume)
     set_seed(job.settings.seed)  # a loss may have weights of its own
     trained = fit(
         model,
@@ -368,31 +378,31 @@ def _trained(
         inputs.loss(),
         job.settings.model_copy(update={"precision": choice.precision}),
         job.output,
-        dev_score=fit_score,
+        dev_score=selection.fit_score,
         batches=inputs.batches,
         collator=inputs.collator,
         resume=resume,
         max_length=job.settings.max_seq_length,
-        callbacks=callbacks,
+        callbacks=[*inputs.callbacks, *selection.callbacks],
     )
     laps.add(trained.spent)
     if is_main() and not trained.interrupted:
-        if job.settings.merge and selection_score is not None:
-            record |= {"merge": asdict(merge(model, start, selection_score, sets.verdict))}
+        if job.settings.merge and selection.score is not None:
+            record["merge"] = asdict(merge(model, start, selection.score, sets.verdict))
             laps.count("evaluation")
         if share < 1:
             interpolate(model, start, copy_weights(model), share)
         with stage("saving the model"):
             run_folder.save_model(job.output, record, trained, partial(save, model))
     laps.count("saving")
-    return trained, record
+    return trained
 
 
-def _on_part(
+def _train_on_part(
     job: Job[Any, Any],
     sets: Sets,
-    prepare: Callable[[Any, Job[Any, Any]], TrainingInputs],
-    build: Callable[[Job[Any, Any]], Any] | None,
+    prepare: Prepare,
+    build: Build | None,
     shard: Examples,
     folder: Path,
     **options: bool,
@@ -413,19 +423,14 @@ def _on_part(
     return run(part_job, lambda model, job: replace(prepare(model, job), after_training=None), build=build, **options)
 
 
-def _refitted(
-    job: Job[Any, Any],
-    prepare: Callable[[Any, Job[Any, Any]], TrainingInputs],
-    build: Callable[[Job[Any, Any]], Any] | None,
-    trained: TrainOutput,
-) -> bool:
-    """Train again on what was held out too, as far as dev showed, in a subfolder that an interrupted run goes on with.
+def _train_on_all(job: Job[Any, Any], prepare: Prepare, build: Build | None, trained: TrainOutput) -> bool:
+    """Train again on what was held out too, for as many steps as dev showed to be useful; False if interrupted.
 
-    Returned is whether that is finished; otherwise it was interrupted.
+    That is done in a subfolder, with which an interrupted run goes on.
     """
     examples = job.all_examples()
     settings = job.settings.model_copy(update={"precision": trained.precision, "early_stopping_patience": None})
-    share = _share_shown(job, trained)
+    share = _share_to_train(job, trained)
     steps = settings.steps(settings.examples(examples))
     folder = job.output / REFIT
     refit_job = replace(
@@ -454,7 +459,7 @@ def _unit(job: Job[Any, Any]) -> str:
     return "anchors" if isinstance(job.data, TupleData) else "pairs"
 
 
-def _share_shown(job: Job[Any, Any], trained: TrainOutput) -> float:
+def _share_to_train(job: Job[Any, Any], trained: TrainOutput) -> float:
     """Return the share of the steps to train: all, unless dev showed that an earlier state is better than the last.
 
     The best of many states by few pairs is often an early one by chance, and a training that stops there ends at a
@@ -489,10 +494,10 @@ def _evaluate(
         manifest_entries: dict[str, Any] = {}
         if inputs.after_training is not None:
             extra_results, manifest_entries = inputs.after_training()
-        width_results, section = _at_widths(job)
+        width_results, section = _evaluate_widths(job)
     for name, why in end.failures.items():
         logger.warning(f"the trained model has no figure on {name}: {why}")
-    section |= _how_scored(sets)
+    section |= _describe_scoring(sets)
     extra_results = [*extra_results, *results_by_fold(job, saved, unbiased)]
     sections = {**manifest_entries.get(run_folder.SECTIONS, {}), **section}
     if sections:
@@ -504,7 +509,7 @@ def _evaluate(
     return end, results, manifest_entries
 
 
-def _at_widths(job: Job[Any, Any]) -> tuple[list[Result], dict[str, str]]:
+def _evaluate_widths(job: Job[Any, Any]) -> tuple[list[Result], dict[str, str]]:
     """Return the results at the widths that were trained too, and a section of the card; by dev if there is no test."""
     widths = job.settings.matryoshka
     data = job.dev if job.test is None else job.test
@@ -519,7 +524,7 @@ def _at_widths(job: Job[Any, Any]) -> tuple[list[Result], dict[str, str]]:
     return [row for row in results if row not in test_rows], {"Dimensions": described(results, widths)}
 
 
-def _how_scored(sets: Sets) -> dict[str, str]:
+def _describe_scoring(sets: Sets) -> dict[str, str]:
     """Return a section of the card where the figures are not those of the saved model's own scores."""
     first = sets.verdict
     if not isinstance(first, ComparedSet) or first.role not in (CROSS_FITTED, OUT_OF_FOLD):
@@ -528,33 +533,14 @@ def _how_scored(sets: Sets) -> dict[str, str]:
 
 
 def recorded_score(recorder: StepScores, dev: PairData) -> Callable[[Any], float]:
-    """Return what gives the Spearman of a model's scores on ``dev``, and keeps the scores."""
+    """Return a function from a model to the Spearman of its scores on ``dev``, which keeps the scores."""
     return lambda model: spearman(recorder.record(model), dev.labels)
 
 
 def dev_score(adapter: Adapter, dev: PairData, precision: Precision = "float32") -> Callable[[Any], float]:
-    """Return what gives the Spearman of a model's scores on ``dev``."""
+    """Return a function from a model to the Spearman of its scores on ``dev``."""
     score = score_of_pairs(adapter, dev, precision)
     return lambda model: spearman(score(model), dev.labels)
-
-
-def as_dataset(columns: Mapping[str, Sequence[Any]]) -> Dataset:
-    """Return what the trainer takes: text columns, then ``label`` where there is one."""
-    datasets = imported("datasets", "train")
-    mapped = {name: values for name, values in columns.items() if is_mapped(values)}
-    if not mapped:
-        return datasets.Dataset.from_dict(dict(columns))
-    tables = {id(texts.source): texts.source for texts in mapped.values()}
-    (table,) = tables.values()  # what is mapped together stands in one table
-    table = table.select_columns([texts.column_name for texts in mapped.values()])
-    new_names = {texts.column_name: name for name, texts in mapped.items() if texts.column_name != name}
-    if new_names:
-        table = table.rename_columns(new_names)
-    for column in columns.keys() - mapped.keys():
-        values = columns[column]
-        # Labels with groups are a list of lists, which add_column takes, but not as a matrix.
-        table = table.add_column(column, values if isinstance(values, list) else np.asarray(values))
-    return table
 
 
 def _log_start(model: Any, inputs: TrainingInputs, lines: Sequence[str]) -> None:

@@ -15,7 +15,7 @@ from sentence_transformers import SentenceTransformer
 
 from samesense.losses.triplet import Triplet
 from samesense.recipes.job import Job, TrainingInputs
-from samesense.recipes.runner import as_dataset
+from samesense.training.dataset import as_dataset
 from samesense.recipes.sections.data import SectionsSettings, SectionTriplets
 
 

@@ -24,7 +24,7 @@ from samesense.data.tuples.data import TupleData
 from samesense.data.tuples.paraphrase import augment_named
 from samesense.execution.ranks import world_size
 from samesense.recipes.job import Job, TrainingInputs
-from samesense.recipes.runner import as_dataset
+from samesense.training.dataset import as_dataset
 from samesense.recipes.supmpn.guide import Guide
 from samesense.recipes.supmpn.settings import SupmpnSettings
 from samesense.recipes.unsupervised.views import set_dropout

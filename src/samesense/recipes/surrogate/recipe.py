@@ -34,7 +34,7 @@ from samesense.losses.distillation import Distillation
 from samesense.losses.mse import MSE, CrossMSE
 from samesense.recipes.job import Job, TrainingInputs
 from samesense.recipes.run_folder import SECTIONS
-from samesense.recipes.runner import as_dataset
+from samesense.training.dataset import as_dataset
 from samesense.recipes.surrogate.data import Harvested, targets_of
 from samesense.recipes.surrogate.settings import SurrogateSettings
 from samesense.types import Result
