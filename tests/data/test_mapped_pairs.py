@@ -15,7 +15,7 @@ from samesense.data.pairs.data import concat
 from samesense.data.pairs.doctor import examine
 from samesense.data.pairs.read import read_pairs
 from samesense.losses.registry import PAIR_LOSSES
-from samesense.recipes.dev_part import hold_out, leaks, shared
+from samesense.recipes.dev_split import hold_out, describe_leaks, describe_shared
 from samesense.recipes.held_out.pairs import write_pairs
 from samesense.training.dataset import as_dataset
 from samesense.training.batches import share_without_comparison
@@ -123,8 +123,8 @@ def test_the_doctor_and_the_dev_part_find_the_same(kind, monkeypatch, tmp_path):
         splits = hold_out(mapped_data, seed)
         same_parts = hold_out(held, seed)
         assert is_mapped(splits[0].sentences1) and all(map(same, splits, same_parts))
-        assert shared(splits[1], splits[0]) == shared(same_parts[1], same_parts[0])
-    assert leaks(mapped_data, test, "test") == leaks(held, test, "test")
+        assert describe_shared(splits[1], splits[0]) == describe_shared(same_parts[1], same_parts[0])
+    assert describe_leaks(mapped_data, test, "test") == describe_leaks(held, test, "test")
     (tmp_path / "a").mkdir(), (tmp_path / "b").mkdir()
     assert write_pairs(tmp_path / "a", mapped_data).read_bytes() == write_pairs(tmp_path / "b", held).read_bytes()
 

@@ -10,7 +10,7 @@ from samesense.errors import ConfigError, DataError, ModelError, OutputError
 from samesense.recipes import runner
 from samesense.recipes.cosent.recipe import prepare
 from samesense.recipes.cosent.settings import CosentSettings
-from samesense.recipes.dev_part import hold_out
+from samesense.recipes.dev_split import hold_out
 from samesense.recipes.job import Job
 from samesense.recipes.methods import METHODS
 from samesense.recipes.run_folder import check_new

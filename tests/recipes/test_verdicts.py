@@ -16,7 +16,7 @@ from samesense.inference.calibration.storage import read_of
 from samesense.metrics import spearman
 from samesense.recipes import run_folder, runner
 from samesense.recipes import train as planning
-from samesense.recipes.dev_part import held_share
+from samesense.recipes.dev_split import parse_share
 from samesense.recipes.held_out import cross_validation
 from samesense.recipes.held_out.choose_share import ScoredFold, choose_scores, choose_share
 from samesense.recipes.held_out.scores import HELD_OUT_SCORES, read_held_out
@@ -279,10 +279,10 @@ def test_a_share_is_held_out_as_in_a_sweep(tmp_path):
     assert (len(planned.test), len(planned.dev), len(planned.train)) == (40, 40, 120)
     texts = [{text for pair in data.pairs() for text in pair} for data in (planned.train, planned.dev, planned.test)]
     assert not texts[0] & texts[1] and not texts[0] & texts[2] and not texts[1] & texts[2]
-    assert (held_share("hold .5", "dev"), held_share("dev.tsv", "dev"), held_share(None, "dev")) == (0.5, None, None)
+    assert (parse_share("hold .5", "dev"), parse_share("dev.tsv", "dev"), parse_share(None, "dev")) == (0.5, None, None)
     for wrong in ("hold", "hold 2", "hold 0.0", "hold 1"):
         with pytest.raises(ConfigError, match="test holds out a share of the training pairs below 1"):
-            held_share(wrong, "test")
+            parse_share(wrong, "test")
     with pytest.raises(ConfigError, match="`test` holds out labelled pairs"):
         plan(["one text", "another text"], test="hold 0.2")
 

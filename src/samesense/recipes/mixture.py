@@ -33,7 +33,7 @@ OF_RUN = {*MixedSettings.model_fields} - {*OF_ALL, "parts"}
 """Settings that hold for the whole run: there is one model, one optimiser and one schedule."""
 
 
-def mixture(
+def read_mixture(
     sources: Sequence[DetectedSource], config: str, options: Mapping[str, Any], reading: Reading
 ) -> tuple[str, MixedSettings, Mixture]:
     """Read the sources and bind the settings of the run and of each part; the name returned is for display.
@@ -51,15 +51,15 @@ def mixture(
     tables = {name: dict(table) for name, table in stated.pop("parts", {}).items()}
     of_run = {name: value for name, value in stated.items() if name in MixedSettings.model_fields}
     part_settings = {name: value for name, value in stated.items() if name not in of_run}
-    groups = _groups(sources)
-    methods = {name: _method(group[0], part_settings) for name, group in groups.items()}
+    groups = _group_sources(sources)
+    methods = {name: _choose_method(group[0], part_settings) for name, group in groups.items()}
     _check_used(methods, part_settings, tables)
     overrides = {
         name: _known_settings(method, part_settings) | tables.get(name, {}) for name, method in methods.items()
     }
     shared = {name: value for name, value in of_run.items() if name in OF_ALL}
     components = [
-        _part(name, methods[name], group, {**shared, **overrides[name]}, reading) for name, group in groups.items()
+        _read_part(name, methods[name], group, {**shared, **overrides[name]}, reading) for name, group in groups.items()
     ]
     largest = max(component.settings.batch_size for component in components)
     settings = bind(
@@ -77,7 +77,7 @@ def _known_settings(method: Method, part_settings: Mapping[str, Any]) -> dict[st
     return {name: value for name, value in part_settings.items() if name in method.settings.model_fields}
 
 
-def _groups(sources: Sequence[DetectedSource]) -> dict[str, list[DetectedSource]]:
+def _group_sources(sources: Sequence[DetectedSource]) -> dict[str, list[DetectedSource]]:
     """Return the sources by the name of their part, those that are trained on as one together."""
     groups: dict[tuple[Any, ...], list[DetectedSource]] = {}
     for item in sources:
@@ -96,7 +96,7 @@ def _groups(sources: Sequence[DetectedSource]) -> dict[str, list[DetectedSource]
     return groups_by_name
 
 
-def _method(source: DetectedSource, part_settings: Mapping[str, Any]) -> Method:
+def _choose_method(source: DetectedSource, part_settings: Mapping[str, Any]) -> Method:
     if source.detected.kind == "documents":
         return METHODS["sections"]  # contexts are more than one training
     if source.detected.kind == "texts" and part_settings.get("teacher"):
@@ -142,7 +142,7 @@ def _changes_encoder(name: str, value: Any) -> bool:
     return (name == "dropout" and value is not None) or (name, value) == ("head", "kept")
 
 
-def _part(
+def _read_part(
     name: str, method: Method, group: Sequence[DetectedSource], overrides: Mapping[str, Any], reading: Reading
 ) -> Part:
     """Read the sources of a part, its settings deciding how."""

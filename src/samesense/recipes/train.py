@@ -1,58 +1,38 @@
-"""Train by any method, with the same defaults from Python and from the command line.
+"""Plans a training by any method, with the same defaults from Python and from the command line.
 
-The dev set and the settings that ``"auto"`` stands for are chosen here; nothing of this imports torch before the run.
+The dev set and the settings that ``"auto"`` stands for are chosen here, without torch.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from pathlib import Path
-from typing import Any, cast
+from dataclasses import replace
+from typing import Any, NamedTuple, cast
 
-from samesense.data import PairData, examine, read_pairs
+from samesense.data import PairData, read_pairs
 from samesense.data.examples import Examples
 from samesense.data.kinds import detect_kind
-from samesense.data.languages import reads_as_english
 from samesense.data.rows.sources import Source, as_sources, rereadable
-from samesense.data.sentences import Sentences
 from samesense.data.tuples.convert import tuples_of_pairs
 from samesense.data.tuples.data import TupleData
 from samesense.data.tuples.held_out import hold_out_anchors
 from samesense.errors import ConfigError
-from samesense.execution.progress import clock_time
 from samesense.execution.ranks import is_main, world_size
-from samesense.files import write_json_lines
 from samesense.recipes.cosent.settings import CosentSettings
-from samesense.recipes.dev_part import (
-    held_share,
-    hold_out,
-    hold_out_share,
-    leaks,
-    share_for_verdict,
-    shared,
-    texts_of,
-)
-from samesense.recipes.earlier_run import check_folder_of_run
+from samesense.recipes.dev_split import parse_share, hold_out, hold_out_share, share_for_verdict
 from samesense.recipes.fitting import Fitting, fitting_method
-from samesense.recipes.held_out.anchor_set import AnchorSet
 from samesense.recipes.held_out.cross_validation import CrossValidation, deal_pairs
-from samesense.recipes.held_out.pairs import DEV, HELD_OUT_ANCHORS, TEST, write_pairs
-from samesense.recipes.held_out.section_set import SectionSet
-from samesense.recipes.held_out.sets import LEAST, ComparedSet, Sets, sets_of, sets_of_run
+from samesense.recipes.held_out.sets import LEAST
 from samesense.recipes.held_out_documents import are_documents, read_with_held_out
 from samesense.recipes.learning_rate import Rate, rate_for
 from samesense.recipes.methods import DATA_TYPES, Method
 from samesense.recipes.mixed.data import Mixture
-from samesense.recipes.mixture import mixture
+from samesense.recipes.mixture import read_mixture
 from samesense.recipes.reading import Reading
-from samesense.recipes.sections.data import SectionTriplets
 from samesense.recipes.settings import EncoderSettings, read_settings, shipped
 from samesense.recipes.supmpn.settings import SupmpnSettings
-from samesense.recipes.training_run import TrainingRun
-from samesense.types import Result
+from samesense.recipes.training_plan import TrainingPlan, labelled_training_pairs
 
 logger = logging.getLogger(__name__)
 
@@ -61,212 +41,6 @@ FEW_PAIRS = 1000
 
 REFIT_PAIRS = 5000
 """Labelled pairs below which a model is trained again on those that were held out: of more, they teach little more."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainingPlan:
-    """Data and settings of a training, checked, before anything is computed."""
-
-    method: Method  # by which is trained
-    config: str  # name of the settings, for display
-    settings: EncoderSettings  # of the run
-    overrides: Mapping[str, Any] = field(default_factory=dict)  # settings that were given one by one
-    train: Examples  # what is trained on
-    dev: PairData | None = None  # labelled pairs that choose the best checkpoint, if any
-    test: PairData | None = None  # labelled pairs on which the model is evaluated before and after, if any
-    guards: tuple[PairData, ...] = ()  # labelled pairs on which the model must not get worse
-    held_out: bool = False  # whether dev was held out of the training data
-    test_held_out: bool = False  # whether test was
-    cross_validation: CrossValidation | None = None  # folds that give the verdict and choose how far to go
-    refit: bool = False  # whether the model is trained again on the dev pairs too, at the end
-    messages: tuple[str, ...] = ()  # lines to print: what the data are, which decided the method
-
-    def lines(self) -> list[str]:
-        """Return in words what the data are, what selects, and which settings hold."""
-        settings = "".join(f", {key} = {value}" for key, value in self.overrides.items())
-        return [
-            *self.messages,
-            *self._data_lines(),
-            f"selection: {self._selection()}",
-            *self._conclusion(),
-            f"settings: {self.config}{settings}",
-        ]
-
-    def _data_lines(self) -> list[str]:
-        if isinstance(self.train, Mixture):
-            return [
-                f"{component.name}: {line}" for component in self.train.parts for line in self._lines_of(component.data)
-            ]
-        return self._lines_of(self.train)
-
-    def _lines_of(self, train: Examples) -> list[str]:
-        other_sets = {split: data for split, data in (("dev", self.dev), ("test", self.test)) if data is not None}
-        if isinstance(train, PairData):
-            return list(examine(train, against=other_sets).lines())
-        if isinstance(train, TupleData):
-            summary: str | None = train.summary()[0]  # the run prints it all
-        else:
-            summary = getattr(train, "summary", None)
-        summary_line = f"data: {summary or f'{train.name}, {len(train)} examples'}"
-        leak_lines = [
-            line
-            for split, other_set in other_sets.items()
-            # Without texts, as of a harvest, nothing can be found in both.
-            if any(texts_of(train))
-            for line in leaks(train, other_set, split)
-        ]
-        return [summary_line, *(f"  {line}" for line in [*leak_lines, *self._language(train)])]
-
-    def _language(self, train: Examples) -> list[str]:
-        """Return a warning where the default model is to learn from unlabelled texts that are not English."""
-        texts = train.texts if isinstance(train, Sentences) else []
-        if isinstance(train, SectionTriplets):
-            texts = [anchor for anchor, _, _ in train.triplets]
-        if self.settings.model != "default" or reads_as_english(texts):
-            return []
-        return [
-            "warning: these texts do not read as English, and the default model was trained on English alone: give "
-            "`model` of their language, or a multilingual one"
-        ]
-
-    def _selection(self) -> str:
-        cross_validation = self.cross_validation
-        if cross_validation is not None:
-            steps = "none, the last state is kept"
-            if cross_validation.selects:
-                steps = "the folds choose how much of the training is kept"
-            return f"{steps}; {len(cross_validation.folds)} folds, {cross_validation.apart}"
-        if self.dev is None:
-            refit = "; at the end those held out are trained on too" if self.refit else ""
-            return f"{self.method.selects}{refit}"
-        if not self.held_out:
-            return f"Spearman on {self._selecting()} pairs of {self.dev.name}"
-        component = None
-        if isinstance(self.train, Mixture):
-            component = self.train.labelled()
-        trained_data = component.data if component else self.train
-        refit = ""
-        if self.refit:
-            refit = "; at the end they are trained on too"
-        return f"Spearman on {self._selecting()} pairs held out, {shared(self.dev, trained_data)}{refit}"
-
-    @cached_property
-    def sets(self) -> Sets:
-        """What selects, and on what the trained model is compared with its start."""
-        if self.method.has_stages:
-            return sets_of(self.dev, self.test, self.guards, split_dev=False)
-        return sets_of_run(self.settings, self.train, split_dev=True, **self._pairs())
-
-    def _selecting(self) -> int:
-        if self.sets.selecting is None:
-            return 0
-        return len(self.sets.selecting)
-
-    def _conclusion(self) -> list[str]:
-        """Return on what there will be a verdict, and what more is done."""
-        verdict_set = self.sets.verdict
-        if isinstance(verdict_set, SectionSet):
-            lines = [f"beside the start: {len(set(verdict_set.held_out.documents))} examples {verdict_set.description}"]
-        elif isinstance(verdict_set, AnchorSet):
-            lines = [f"beside the start: {len(verdict_set.anchors)} anchors {verdict_set.description}"]
-        else:
-            lines = []
-            if verdict_set:
-                origin = verdict_set.description or f"of {verdict_set.name}"
-                lines.append(f"beside the start: {len(verdict_set.data)} pairs {origin}")
-        if verdict_set is None and getattr(self.train, "held_out", None) is not None:
-            lines = [f"no verdict: {self.sets.reason}"]  # before the time is spent
-        if isinstance(verdict_set, ComparedSet) and (remark := verdict_set.task.remark()):
-            lines.append(f"  {remark}")
-        if self.settings.learning_curve:
-            lines.append("learning curve: 7 more trainings on parts of the data, which take 1.5 times as long")
-        return lines
-
-    def _pairs(self) -> dict[str, Any]:
-        """Return the pairs beside the training data, and the folds, as a run takes them."""
-        return {
-            "dev": self.dev,
-            "test": self.test,
-            "guards": self.guards,
-            "cross_validation": self.cross_validation,
-        }
-
-    def dry_run(self, output: str | Path, *, free: bool = True) -> list[str]:
-        """Return in words how the data are used, the steps, and an estimate of the time.
-
-        What the run opens is opened, and what it checks before its first step is checked, the output folder too where
-        it must be ``free``. Nothing is left behind.
-        """
-        # Loads torch, which a plan that is only shown does without.
-        from samesense.recipes.run_folder import check_new
-
-        if free:
-            check_new(Path(output), overwrite=False)
-        self.settings.check_models()
-        data_lines = self.method.check(self.train, self.settings)
-        parts = {**self._pairs(), "refit": self.refit}
-        return [*data_lines, *self.method.estimate(self.train, self.settings, Path(output), **parts)]
-
-    def run(self, output: str | Path, *, resume: bool = False, overwrite: bool = False) -> TrainingRun:
-        """Train and evaluate; see :func:`samesense.train`. Pairs that were held out are kept in the folder.
-
-        ConfigError, DataError, ModelError and OutputError come before the first step, where a run could not end well.
-        """
-        if not (resume or overwrite) and is_main():
-            check_folder_of_run(Path(output))  # before torch is loaded, which takes seconds
-        self.settings.check_models()
-        if self.cross_validation is not None and not resume:
-            self._announce_folds(self.cross_validation, Path(output))
-        trained = self.method.run(
-            self.train,
-            self.settings,
-            Path(output),
-            concludes=True,
-            refit=self.refit,
-            resume=resume,
-            overwrite=overwrite,
-            **self._pairs(),
-        )
-        self._write_held_out(Path(output))
-        return trained
-
-    def _announce_folds(self, cross_validation: CrossValidation, output: Path) -> None:
-        """Say how many trainings there are and about how long they take, and how to do with one."""
-        seconds = self.method.estimated_seconds(self.train, self.settings, output, **self._pairs())
-        logger.info(
-            f"cross-validation: {len(cross_validation.folds)} trainings on parts of the {len(self.train)} pairs test "
-            f"all of them, then one on all; about {clock_time(seconds)} on this machine. `folds` none trains once and "
-            "tests on pairs held out"
-        )
-
-    def _write_held_out(self, output: Path) -> None:
-        if not is_main():
-            return
-        if self.held_out and self.dev is not None:
-            write_pairs(output, self.dev, DEV)
-        if self.test_held_out and self.test is not None:
-            write_pairs(output, self.test, TEST)
-        if isinstance(self.train, TupleData) and self.train.held_out and self.train.held_out.data:
-            write_json_lines(output / HELD_OUT_ANCHORS, self.train.held_out.data.to_dicts())
-
-    def cross_validate(
-        self, folds: str, output: str | Path, *, resume: bool = False, overwrite: bool = False
-    ) -> list[Result]:
-        """Evaluate by cross-validation; see :func:`samesense.recipes.folds.cross_validate`."""
-        # Loads torch, as above.
-        from samesense.recipes.folds import cross_validate
-
-        unsupported = next(
-            (name for name in ("merge", "learning_curve", "guard") if getattr(self.settings, name)), None
-        )
-        if unsupported is not None:
-            raise ConfigError(
-                f"Evaluation by cross-validation makes no model, and `{unsupported}` is for one. Leave it out."
-            )
-        pairs = labelled_training_pairs(self.train, self.method)
-        return cross_validate(
-            self.method, pairs, self.settings, Path(output), folds, resume=resume, overwrite=overwrite
-        )
 
 
 def plan(  # noqa: PLR0913 - the arguments of a training
@@ -295,7 +69,7 @@ def plan(  # noqa: PLR0913 - the arguments of a training
     it. ``ranks_triplets`` takes triplets as labelled pairs, of which some can be held out to select. ConfigError for an
     unknown method or setting, or a value out of range; DataError if a source cannot be used.
     """
-    sources = _sources(data)
+    sources = _as_sources(data)
     options = dict(settings or {})
     fitting = fitting_method(sources, config, options, reading, method=method, ranks_triplets=ranks_triplets)
     method_settings, method_reading = fitting.method.own_settings(options, replace(reading, columns=fitting.columns))
@@ -304,7 +78,7 @@ def plan(  # noqa: PLR0913 - the arguments of a training
     bound: EncoderSettings
     examples: Examples
     if fitting.sources:
-        name, bound, examples = mixture(fitting.sources, config, options, reading)
+        name, bound, examples = read_mixture(fitting.sources, config, options, reading)
     else:
         name, bound, examples = _choose_settings(
             fitting, sources, config, method_settings, method_reading, with_held_out=test is None
@@ -312,31 +86,30 @@ def plan(  # noqa: PLR0913 - the arguments of a training
     if method == "auto":
         _explain_nli(examples)
     # Test comes first: dev and folds are parts of what it leaves.
-    test_share = held_share(test, "test")
+    test_share = parse_share(test, "test")
     if test_share is None:
-        test_data = _pairs(test, reading)
+        test_data = _read_pairs(test, reading)
     else:
         examples, test_data = hold_out_share(examples, test_share, "test", bound.seed)
     alone = test is None and isinstance(dev, str) and dev == "auto"
     examples = _without_held_out_anchors(examples, bound.seed, alone=alone)
     guard_sources = bound.guard if guard is None else as_sources(guard)
-    guards = [_pairs(guard_source, reading) for guard_source in guard_sources]
-    cross_validation = _folds_of(folds, examples, fitting.method, bound, alone=alone, dev=dev, test=test)
+    guards = [_read_pairs(guard_source, reading) for guard_source in guard_sources]
+    cross_validation = _deal_folds(folds, examples, fitting.method, bound, alone=alone, dev=dev, test=test)
     few_scored = cross_validation is not None and config == "auto" and _has_few_scores(examples, bound, options)
     if few_scored:
         bound = _by_mse(bound)
-    held_out = False
-    dev_data = None
+    split = _DevSplit(examples)
     if cross_validation is None:
         sparing = folds == "none" or not alone  # the verdict is on other pairs, or a tenth is asked for
-        examples, dev_data, held_out = _selecting_pairs(dev, examples, bound.seed, reading, sparing=sparing)
-    refit = alone and _can_refit(examples, dev_data if held_out else None, bound)
+        split = _select_dev(dev, examples, bound.seed, reading, sparing=sparing)
+    refit = alone and _can_refit(split, bound)
     # After the splits, as the rules count the steps on what is trained on.
     if not _sets_steps(config, options):
-        bound = _with_least_steps(bound, examples)
+        bound = _with_least_steps(bound, split.train)
     rate = None
     if not _sets_learning_rate(config, options) and not fitting.method.has_stages:
-        rate = rate_for(bound, examples, few_scored=few_scored)
+        rate = rate_for(bound, split.train, few_scored=few_scored)
         bound = _with_rate(bound, rate)
     if cross_validation is not None and few_scored:
         # Few pairs cannot choose a part of the training: what they choose from differs by less than their noise.
@@ -347,11 +120,11 @@ def plan(  # noqa: PLR0913 - the arguments of a training
         config=name,
         settings=bound,
         overrides=options,
-        train=examples,
-        dev=dev_data,
+        train=split.train,
+        dev=split.dev,
         test=test_data,
         guards=tuple(guard_data for guard_data in guards if guard_data is not None),
-        held_out=held_out,
+        held_out=split.held_out,
         test_held_out=test_share is not None,
         cross_validation=cross_validation,
         refit=refit,
@@ -403,8 +176,10 @@ def _by_mse(settings: EncoderSettings) -> EncoderSettings:
     return settings.model_copy(update={"loss": "mse"})
 
 
-def _can_refit(train: Examples, dev: PairData | None, settings: EncoderSettings) -> bool:
+def _can_refit(split: _DevSplit, settings: EncoderSettings) -> bool:
     """Return whether few pairs or anchors were held out, and nothing else that is learnt depends on them."""
+    train = split.train
+    dev = split.dev if split.held_out else None
     held_out: PairData | TupleData | None = None
     if isinstance(train, PairData):
         held_out = dev
@@ -451,17 +226,7 @@ def _with_rate(settings: EncoderSettings, rate: Rate | None) -> EncoderSettings:
     return settings.model_copy(update={"learning_rate": rate.value})
 
 
-def labelled_training_pairs(train: Examples, method: Method) -> PairData:
-    """Return training data that can be dealt into folds; ConfigError if they are no labelled pairs."""
-    if isinstance(train, PairData):
-        return train
-    raise ConfigError(
-        f"Cross-validation deals labelled pairs into folds, and method {method.name} trains on {method.takes}. Give "
-        "labelled pairs."
-    )
-
-
-def _folds_of(
+def _deal_folds(
     folds: str,
     train: Examples,
     method: Method,
@@ -477,19 +242,19 @@ def _folds_of(
     """
     if folds == "none":
         return None
-    hindrance = _hindrance(settings)
+    reason_against = _reason_against_folds(settings)
     if folds == "auto":
         if not alone or method.has_stages or not _are_few_pairs(train):
             return None
-        if hindrance:
-            logger.info(f"cross-validation: none, as {hindrance}; pairs are held out for the verdict")
+        if reason_against:
+            logger.info(f"cross-validation: none, as {reason_against}; pairs are held out for the verdict")
             return None
     else:
         selects_nothing = dev is None or (isinstance(dev, str) and dev == "none")
         if test is not None or not (alone or selects_nothing):
-            hindrance = hindrance or "the folds test and select by themselves, and dev or test is given"
-        if hindrance:
-            raise ConfigError(f"`folds` {folds} cannot be: {hindrance}. Leave one of the two out.")
+            reason_against = reason_against or "the folds test and select by themselves, and dev or test is given"
+        if reason_against:
+            raise ConfigError(f"`folds` {folds} cannot be: {reason_against}. Leave one of the two out.")
     pairs = labelled_training_pairs(train, method)
     # With `dev` none, nothing selects, and the last state counts.
     cross_validation = deal_pairs(pairs, folds, selects=alone)
@@ -504,7 +269,7 @@ def _are_few_pairs(train: Examples) -> bool:
     return isinstance(train, PairData) and LEAST <= len(train) < FEW_PAIRS
 
 
-def _hindrance(settings: EncoderSettings) -> str:
+def _reason_against_folds(settings: EncoderSettings) -> str:
     """Return why a run cannot be cross-validated, if there is a reason."""
     if world_size() > 1:
         return f"{world_size()} processes train together, and folds are trained in one"
@@ -520,21 +285,33 @@ def _hindrance(settings: EncoderSettings) -> str:
     return f"`{name}` needs dev pairs"
 
 
-def _selecting_pairs(
-    dev: Source | None, train: Examples, seed: int, reading: Reading, *, sparing: bool
-) -> tuple[Examples, PairData | None, bool]:
-    """Return what is trained on, the pairs that select, and whether these were held out of the training data.
+class _DevSplit(NamedTuple):
+    """Training data and the pairs that select.
+
+    Attributes:
+        train: what is trained on.
+        dev: the pairs that select, if any.
+        held_out: whether these were held out of the training data.
+    """
+
+    train: Examples
+    dev: PairData | None = None
+    held_out: bool = False
+
+
+def _select_dev(dev: Source | None, train: Examples, seed: int, reading: Reading, *, sparing: bool) -> _DevSplit:
+    """Read the pairs that select, or hold them out of the training data.
 
     Of labelled pairs, ``sparing`` holds out a tenth; otherwise enough are held out for a verdict too.
     """
-    fraction = held_share(dev, "dev")
+    fraction = parse_share(dev, "dev")
     if fraction is not None:
-        return *hold_out_share(train, fraction, "dev", seed), True
+        return _DevSplit(*hold_out_share(train, fraction, "dev", seed), held_out=True)
     if not (isinstance(dev, str) and dev == "auto"):
-        return train, _pairs(dev, reading), False
+        return _DevSplit(train, _read_pairs(dev, reading))
     hold = hold_out if sparing else _hold_out_for_verdict
     remaining, pairs = hold(train, seed)
-    return remaining, pairs, pairs is not None
+    return _DevSplit(remaining, pairs, held_out=pairs is not None)
 
 
 def _hold_out_for_verdict(train: Examples, seed: int) -> tuple[Examples, PairData | None]:
@@ -548,7 +325,7 @@ def _hold_out_for_verdict(train: Examples, seed: int) -> tuple[Examples, PairDat
     return hold_out(train, seed, share_for_verdict(train))
 
 
-def _sources(data: Source) -> list[Source] | Examples:
+def _as_sources(data: Source) -> list[Source] | Examples:
     if isinstance(data, DATA_TYPES):
         return cast(Examples, data)
     return [rereadable(source) for source in as_sources(data)]
@@ -592,7 +369,7 @@ def _choose_settings(
     return name, settings, early_data[0] if early_data else read(settings)
 
 
-def _pairs(source: Source | None, reading: Reading) -> PairData | None:
+def _read_pairs(source: Source | None, reading: Reading) -> PairData | None:
     if isinstance(source, PairData):
         return source
     if source is None or (isinstance(source, str) and source == "none"):

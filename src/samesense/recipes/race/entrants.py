@@ -12,7 +12,7 @@ from samesense.data.sentences import Sentences
 from samesense.data.tuples.data import TupleData
 from samesense.errors import ConfigError, SamesenseError
 from samesense.recipes.learning_rate import SMALL, STATIC
-from samesense.recipes.train import TrainingPlan
+from samesense.recipes.training_plan import TrainingPlan
 
 LOSSES: dict[str, tuple[str, ...]] = {
     "scored": ("cosent", "mse", "angle"),

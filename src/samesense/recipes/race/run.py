@@ -24,7 +24,7 @@ from samesense.data.sampling import spread_over
 from samesense.errors import ConfigError, ModelError, SamesenseError
 from samesense.files import only_writer
 from samesense.places import check_folder
-from samesense.recipes.dev_part import texts_of
+from samesense.recipes.dev_split import iterate_texts
 from samesense.recipes.race.board import RaceResult, quality_of
 from samesense.recipes.race.cells import LOOKS, LOOKS_SHARE, Cells
 from samesense.recipes.race.clock import FEW_STEPS, KEPT, Clock, rungs, that_fit
@@ -121,7 +121,7 @@ def _cells(request: Race) -> Cells:
 
 def _texts(cells: Cells) -> list[str]:
     """Return the different texts of the training data."""
-    return list(dict.fromkeys(texts_of(cells.request.planned.train)))
+    return list(dict.fromkeys(iterate_texts(cells.request.planned.train)))
 
 
 def _sample(cells: Cells) -> list[str]:

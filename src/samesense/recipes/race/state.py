@@ -13,7 +13,7 @@ from samesense.errors import ConfigError, DataError, OutputError
 from samesense.files import is_empty, write_json
 from samesense.recipes.race.board import Line
 from samesense.recipes.race.entrants import Entrant
-from samesense.recipes.train import TrainingPlan
+from samesense.recipes.training_plan import TrainingPlan
 from samesense.schemas import Record, read_object
 
 FILE = "race.json"

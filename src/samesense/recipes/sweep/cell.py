@@ -25,7 +25,7 @@ from samesense.evaluation.task import Task
 from samesense.execution.unread import counted
 from samesense.files import replacing, write_json
 from samesense.inference.models.load import load
-from samesense.recipes.dev_part import texts_of
+from samesense.recipes.dev_split import iterate_texts
 from samesense.recipes.sweep.file import LAYERS
 from samesense.recipes.sweep.identity import APART, OTHERWISE
 from samesense.recipes.sweep.plan import Cell
@@ -215,7 +215,7 @@ def open_start(job: CellJob) -> Scorer:
     precision = job.test_precision
     model = BiEncoder().build(settings)
     if settings.standardize != "none":
-        standardize(model, list(texts_of(job.splits.train)), settings.standardize, precision=precision)
+        standardize(model, list(iterate_texts(job.splits.train)), settings.standardize, precision=precision)
     return load(model, name=job.cell.variant, precision=precision, cache=True)
 
 

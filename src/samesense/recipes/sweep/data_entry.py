@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from samesense.data.rows.options import OPTIONS, Header, Quoting, TableOptions
-from samesense.recipes.dev_part import held_share
+from samesense.recipes.dev_split import parse_share
 from samesense.recipes.settings import check_known
 
 
@@ -73,7 +73,7 @@ class DataEntry(ReadingKeys):
     @classmethod
     def _share(cls, dev: str) -> str:
         # Called only to raise for a malformed share.
-        held_share(dev, "dev")
+        parse_share(dev, "dev")
         return dev
 
     def tests(self) -> dict[str, str | TestSource]:
@@ -99,4 +99,4 @@ class DataEntry(ReadingKeys):
 
     def held_out(self) -> float | None:
         """Return the share of the training pairs that selects, or ``None`` if none is held out."""
-        return held_share(self.dev, "dev")
+        return parse_share(self.dev, "dev")

@@ -14,7 +14,7 @@ from samesense.data.sampling import draw_positions
 from samesense.data.rows.sources import distinct_names
 from samesense.data.rows.options import table_options
 from samesense.errors import ConfigError, DataError
-from samesense.recipes.dev_part import hold_out_pairs
+from samesense.recipes.dev_split import hold_out_pairs
 from samesense.recipes.methods import METHODS, Method
 from samesense.recipes.reading import Reading
 from samesense.recipes.settings import EncoderSettings

@@ -1,4 +1,4 @@
-"""The labelled pairs that are held out of training to select, and what is trained on of the pairs of dev and test."""
+"""Labelled pairs held out of training to select or to test, and what dev and test share with the training data."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import logging
 import re
 from collections.abc import Iterable
 from itertools import chain
-from typing import get_args
+from typing import NamedTuple, get_args
 
 import numpy as np
 
@@ -38,7 +38,7 @@ LEAST_HELD_OUT = 24
 _HOLD = re.compile(r"hold (0?\.\d+)")
 
 
-def held_share(source: object, name: str) -> float | None:
+def parse_share(source: object, name: str) -> float | None:
     """Return the share of a ``"hold 0.2"``; ``None`` for any other source. ConfigError for a share that is none."""
     if not isinstance(source, str) or source.split()[:1] != ["hold"]:
         return None
@@ -77,10 +77,11 @@ def hold_out(train: Examples, seed: int, share: float = HELD_OUT_SHARE) -> tuple
 
 def hold_out_share(train: Examples, share: float, name: str, seed: int) -> tuple[Examples, PairData]:
     """Split the share off that a user asked for, as dev or test; ConfigError where there are no labelled pairs."""
-    remaining, held = (train, None) if _labelled_pairs(train) is None else hold_out(train, seed, share)
-    if held is None:
-        raise ConfigError(f"`{name}` holds out labelled pairs, and {train.name} has none. Give `{name}` FILE.")
-    return remaining, held
+    if _labelled_pairs(train) is not None:
+        remaining, held = hold_out(train, seed, share)
+        if held is not None:
+            return remaining, held
+    raise ConfigError(f"`{name}` holds out labelled pairs, and {train.name} has none. Give `{name}` FILE.")
 
 
 def _labelled_pairs(train: Examples) -> PairData | None:
@@ -99,16 +100,16 @@ def _labelled_pairs(train: Examples) -> PairData | None:
 def hold_out_pairs(train: PairData, share: float, seed: int) -> tuple[PairData, PairData]:
     """Split a share off labelled pairs, to select or to test.
 
-    No sentence stands in both parts. Where nearly all pairs hang together by their sentences, no pair does, and a
-    warning says so. DataError if a part would have one label only.
+    No sentence stands in both splits. Where nearly all pairs are connected by shared sentences, no pair does, and a
+    warning says so. DataError if a split would have one label only.
     """
     # From the strictest on: apart by sentences, else by pairs alone.
     for apart in get_args(Apart):
-        splits = _split(train, share, seed, apart)
+        splits = _split_apart(train, share, seed, apart)
         if splits is not None and not any(has_one_label(split.labels) for split in splits):
-            if apart == "pairs" and met(splits[1], splits[0])[0]:
+            if apart == "pairs" and count_shared(splits[1], splits[0]).trained:
                 logger.warning(
-                    f"{train.name}: {len(splits[1])} pairs are held out, and {shared(splits[1], splits[0])}: scores "
+                    f"{train.name}: {len(splits[1])} pairs are held out, and {describe_shared(splits[1], splits[0])}: scores "
                     "on them are too high. Give `dev` FILE with pairs of other sentences"
                 )
             return splits
@@ -118,8 +119,8 @@ def hold_out_pairs(train: PairData, share: float, seed: int) -> tuple[PairData, 
     )
 
 
-def _split(train: PairData, fraction: float, seed: int, apart: Apart) -> tuple[PairData, PairData] | None:
-    """Return both parts; ``None`` where too many pairs hang together by their sentences."""
+def _split_apart(train: PairData, fraction: float, seed: int, apart: Apart) -> tuple[PairData, PairData] | None:
+    """Return both splits; ``None`` where too many pairs are connected by shared sentences."""
     try:
         return train.split(fraction, seed, apart=apart)
     except DataError:
@@ -129,7 +130,7 @@ def _split(train: PairData, fraction: float, seed: int, apart: Apart) -> tuple[P
         return None
 
 
-def texts_of(data: Examples) -> Iterable[str]:
+def iterate_texts(data: Examples) -> Iterable[str]:
     """Return the texts of pairs, anchors or sentences; none of other data."""
     if isinstance(data, PairData):
         return chain(data.sentences1, data.sentences2)
@@ -142,27 +143,40 @@ def texts_of(data: Examples) -> Iterable[str]:
     return []
 
 
-def met(pairs: PairData, train: Examples) -> tuple[int, int]:
-    """Return how many sentences of ``pairs`` are trained on, ignoring case and punctuation, and how many it has."""
-    sentences = np.unique(plain_keys(texts_of(pairs)))
-    return len(np.intersect1d(sentences, plain_keys(texts_of(train)))), len(sentences)
+class SharedSentences(NamedTuple):
+    """How many distinct sentences of some pairs are trained on, and how many there are."""
+
+    trained: int
+    total: int
 
 
-def leaks(train: Examples, pair_data: PairData, name: str) -> list[str]:
+def count_shared(pairs: PairData, train: Examples) -> SharedSentences:
+    """Count the sentences of ``pairs`` that are trained on, ignoring case and punctuation."""
+    sentences = np.unique(plain_keys(iterate_texts(pairs)))
+    trained = np.intersect1d(sentences, plain_keys(iterate_texts(train)))
+    return SharedSentences(len(trained), len(sentences))
+
+
+def describe_leaks(train: Examples, pair_data: PairData, name: str) -> list[str]:
     """Return in words how many sentences of some pairs are trained on, and a warning if whole pairs are."""
-    count, total = met(pair_data, train)
+    sentences = count_shared(pair_data, train)
     pairs = count_trained_pairs(pair_data, train)
-    lines = [f"also in {name}: {count} of its {total} sentences, {pairs} of its {len(pair_data)} pairs"]
+    lines = [
+        f"also in {name}: {sentences.trained} of its {sentences.total} sentences, {pairs} of its {len(pair_data)} pairs"
+    ]
     if pairs:
         lines.append(f"warning: {pairs} pairs of {name} are trained on: a score on it would be inflated")
     return lines
 
 
-def shared(dev: PairData, train: Examples) -> str:
+def describe_shared(dev: PairData, train: Examples) -> str:
     """Return in words how many sentences of the pairs held out are trained on."""
     if not isinstance(train, PairData):
         return "of other pairs"
-    count, total = met(dev, train)
-    if not count:
+    sentences = count_shared(dev, train)
+    if not sentences.trained:
         return "none of their sentences is trained on"
-    return f"{count} of their {total} sentences are also trained on, because the pairs share sentences"
+    return (
+        f"{sentences.trained} of their {sentences.total} sentences are also trained on, because the pairs share "
+        "sentences"
+    )
