@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 from transformers import TrainerCallback, set_seed
 
@@ -16,6 +16,7 @@ from samesense.execution.progress import stage, time_summary
 from samesense.execution.ranks import world_size
 from samesense.recipes.fold_runs import what_folds_select
 from samesense.recipes.held_out.cross_validation import WEIGHT_SHARES, CrossValidation
+from samesense.recipes.held_out.sets import Sets
 from samesense.recipes.job import Build, Job, Prepare, TrainingInputs
 from samesense.recipes.model_adapters import adapter_of, start_settings
 from samesense.recipes.outcome.conclude import check_outcome
@@ -47,51 +48,64 @@ def measure_time(job: Job[Any, Any], prepare: Prepare, *, build: Build | None = 
     check_outcome(job, sets)
     settings = job.settings
     adapter = adapter_of(job.settings)
+    models = 1 + (len(job.cross_validation.folds) if job.cross_validation else 0)
     seconds = {}
     with TemporaryDirectory() as scratch, stage("measuring a few steps"):
         started = time.perf_counter()
-        sample_job = replace(job, data=_part(job), output=Path(scratch))
+        sample_job = replace(job, data=_sample_data(job), output=Path(scratch))
         model = adapter.build(settings) if build is None else build(sample_job)
         inputs = prepare(model, sample_job)
         choice = pick_precision(model, inputs.dataset, settings, settings.max_seq_length)
-        seconds["loading"] = time.perf_counter() - started
+        seconds["loading"] = models * (time.perf_counter() - started)
         if inputs.before_training is not None:
-            seconds["teachers"] = _timed(inputs.before_training) * len(job.data) / len(sample_job.data)
-        multi_dataset = isinstance(inputs.dataset, dict)  # its number of steps is known
-        # A loss may make more or fewer examples than there are rows; of a part this says nothing.
-        if sample_job.data is job.data and not multi_dataset:
-            examples = len(inputs.dataset)
-        else:
-            examples = len(job.data)
-        if inputs.batches == "label-aware":  # which take fewer
-            examples = settings.examples(job.data)
+            seconds["teachers"] = _time(inputs.before_training) * len(job.data) / len(sample_job.data)
+        examples = _count_examples(job, sample_job, inputs)
         steps = settings.steps(examples)
-        every = settings.steps_between_evaluations(examples)
-        step, saving = _step(sample_job, model, inputs, choice.precision)
+        along_steps = steps // settings.steps_between_evaluations(examples)
+        measured = _time_step(sample_job, model, inputs, choice.precision)
         score = adapter.score(model, choice.precision)
-        cross_validation = job.cross_validation
-        trainings = 1.0
-        along_steps = [] if sets.selecting is None else sets.selecting.pairs()
-        if cross_validation is not None:
-            # k folds together train on k - 1 times all rows, and the run on all rows makes it k times.
-            trainings = float(len(cross_validation.folds))
-            along_steps = job.data.pairs()
-            # Each fold opens a model of its own.
-            seconds["loading"] *= 1 + len(cross_validation.folds)
-        evaluations = _evaluations(job, steps // every)
-        before_and_after = 2 * sum(_scoring(score, compared_set.pairs()) for compared_set in sets.compared)
-        if job.refit:
-            # Once more, on those that were held out too.
-            trainings += len(job.all_examples()) / len(job.data)
-        seconds["training"] = step * steps * trainings
-        seconds["evaluation"] = evaluations * _scoring(score, along_steps) + before_and_after
-        seconds["saving"] = saving * (1 + steps // every) * trainings
+        evaluations = _count_evaluations(job, along_steps)
+        before_and_after = 2 * sum(_time_scoring(score, compared_set.pairs()) for compared_set in sets.compared)
+        trainings = _count_trainings(job)
+        seconds["training"] = measured.step * steps * trainings
+        seconds["evaluation"] = evaluations * _time_scoring(score, _pairs_along_steps(job, sets)) + before_and_after
+        seconds["saving"] = measured.checkpoint * (1 + along_steps) * trainings
     if settings.learning_curve:
         seconds["learning curve"] = COST * (seconds["training"] + seconds["saving"] + seconds["evaluation"])
-    return Estimate(steps, examples, evaluations, step, seconds, settings.batch_size, job.cross_validation)
+    return Estimate(steps, examples, evaluations, measured.step, seconds, settings.batch_size, job.cross_validation)
 
 
-def _evaluations(job: Job[Any, Any], along_steps: int) -> int:
+def _count_examples(job: Job[Any, Any], sample_job: Job[Any, Any], inputs: TrainingInputs) -> int:
+    """Return the number of examples of an epoch."""
+    if inputs.batches == "label-aware":  # which take fewer
+        return int(job.settings.examples(job.data))
+    # A loss may make more or fewer examples than there are rows, of which a sample or several data sets say nothing.
+    if sample_job.data is not job.data or isinstance(inputs.dataset, dict):
+        return len(job.data)
+    return len(inputs.dataset)
+
+
+def _count_trainings(job: Job[Any, Any]) -> float:
+    """Return how often a run trains on all rows, with trainings on a part of them by their share."""
+    trainings = 1.0
+    if job.cross_validation is not None:
+        # k folds together train on k - 1 times all rows, and the run on all rows makes it k times.
+        trainings = float(len(job.cross_validation.folds))
+    if job.refit:
+        # Once more, on those that were held out too.
+        trainings += len(job.all_examples()) / len(job.data)
+    return trainings
+
+
+def _pairs_along_steps(job: Job[Any, Any], sets: Sets) -> list[Pair]:
+    """Return the pairs that are scored along the training: those of dev, or all pairs out of fold."""
+    if job.cross_validation is not None:
+        pairs: list[Pair] = job.data.pairs()
+        return pairs
+    return [] if sets.selecting is None else sets.selecting.pairs()
+
+
+def _count_evaluations(job: Job[Any, Any], along_steps: int) -> int:
     """Return how often a run evaluates along its training: on dev, or out of fold."""
     if job.dev is not None:
         return 1 + along_steps  # the start too
@@ -138,16 +152,23 @@ class Estimate:
         ]
 
 
-def measured_step(job: Job[Any, Any], prepare: Prepare) -> tuple[float, float]:
-    """Return the seconds of a step of a run, and of a checkpoint."""
+class StepTime(NamedTuple):
+    """The seconds of a step, and of a checkpoint."""
+
+    step: float
+    checkpoint: float
+
+
+def time_step(job: Job[Any, Any], prepare: Prepare) -> StepTime:
+    """Time the steps of a run."""
     job = replace(job, settings=start_settings(job.settings))
     model = adapter_of(job.settings).build(job.settings)
     inputs = prepare(model, job)
     choice = pick_precision(model, inputs.dataset, job.settings, job.settings.max_seq_length)
-    return _step(job, model, inputs, choice.precision)
+    return _time_step(job, model, inputs, choice.precision)
 
 
-def _part(job: Job[Any, Any]) -> Any:
+def _sample_data(job: Job[Any, Any]) -> Any:
     """Return the data, or a part of them where teachers are to read every sentence."""
     count = (2 + TIMED_STEPS) * job.settings.batch_size
     if not getattr(job.settings, "embedding_models", ()) or len(job.data) <= count:
@@ -155,8 +176,7 @@ def _part(job: Job[Any, Any]) -> Any:
     return job.data.take(spread_over(len(job.data), count))
 
 
-def _step(job: Job[Any, Any], model: Any, inputs: TrainingInputs, precision: str) -> tuple[float, float]:
-    """Return the seconds of a step and of a checkpoint."""
+def _time_step(job: Job[Any, Any], model: Any, inputs: TrainingInputs, precision: str) -> StepTime:
     last = 1 + TIMED_STEPS
     overrides = {
         # One evaluation, at the last step, so that none falls between the steps that are timed.
@@ -185,7 +205,7 @@ def _step(job: Job[Any, Any], model: Any, inputs: TrainingInputs, precision: str
     if output.interrupted:
         raise KeyboardInterrupt
     # From the end of the first step on, which warms up.
-    return (clock.times[-1] - clock.times[0]) / TIMED_STEPS, output.spent["saving"]
+    return StepTime((clock.times[-1] - clock.times[0]) / TIMED_STEPS, output.spent["saving"])
 
 
 class _Clock(TrainerCallback):
@@ -195,19 +215,20 @@ class _Clock(TrainerCallback):
         self.times: list[float] = []
 
     def on_step_end(self, *_: Any, **__: Any) -> None:
-        """Note it."""
+        """Note the time."""
         self.times.append(time.perf_counter())
 
 
-def _scoring(score: Callable[[Sequence[Pair]], Any], pairs: Sequence[Pair]) -> float:
-    """Return the seconds that all pairs take, by those of some."""
+def _time_scoring(score: Callable[[Sequence[Pair]], Any], pairs: Sequence[Pair]) -> float:
+    """Return the seconds that scoring all pairs takes, by those of some."""
     if not pairs:
         return 0.0
     sample = [pairs[index] for index in spread_over(len(pairs), TIMED_PAIRS)]
-    return _timed(lambda: score(sample)) * len(pairs) / len(sample)
+    return _time(lambda: score(sample)) * len(pairs) / len(sample)
 
 
-def _timed(work: Callable[[], object]) -> float:
+def _time(work: Callable[[], object]) -> float:
+    """Return the seconds that some work takes."""
     started = time.perf_counter()
     work()
     return time.perf_counter() - started

@@ -49,7 +49,7 @@ def train_folds(job: Job[Any, Any], prepare: Prepare, build: Build | None, choic
     if job.cross_validation is None:
         raise ValueError("the job has no folds")
     selects = what_folds_select(job.cross_validation, job.settings)
-    train = partial(_scored_fold, job, prepare, build, choice, selects)
+    train = partial(_train_fold, job, prepare, build, choice, selects)
     return cross_validate(job.data, job.cross_validation, job.output / FOLDS_FOLDER, train, selects)
 
 
@@ -62,7 +62,7 @@ def what_folds_select(cross_validation: CrossValidation, settings: EncoderSettin
     return "weights"
 
 
-def _scored_fold(
+def _train_fold(
     job: Job[Any, Any],
     prepare: Prepare,
     build: Build | None,
@@ -76,17 +76,8 @@ def _scored_fold(
 
     Where nothing is chosen, they are scored by the last state alone, in float32 as a saved model is.
     """
-    examples = job.settings.examples(teaching)
-    steps = job.settings.steps(examples)
-    every = steps
-    if selects == "steps":
-        every = job.settings.steps_between_evaluations(examples)
-    # A fold has no dev to stop early by: its share is chosen afterwards.
-    settings = job.settings.model_copy(update={"precision": choice.precision, "early_stopping_patience": None})
-    # A fold is a part of the run: it has no verdict, no guards and no folds of its own.
-    fold = replace(
-        job, data=teaching, settings=settings, output=folder, guards=(), concludes=False, cross_validation=None
-    )
+    fold = _job_of_fold(job, choice, teaching, folder)
+    settings = fold.settings
     adapter = adapter_of(settings)
     with stage(f"preparing {folder.name}"):
         model = adapter.build(settings) if build is None else build(fold)
@@ -98,7 +89,7 @@ def _scored_fold(
     score = score_of_pairs(adapter, held, precision)
     # Only a fold that was stopped has checkpoints: they are removed once it is scored.
     resume = (folder / CHECKPOINTS).is_dir()
-    recorder = StepScores(folder / STEP_SCORES, score, every=every, resume=resume)
+    recorder = StepScores(folder / STEP_SCORES, score, every=_steps_between_scores(fold, selects), resume=resume)
     set_seed(settings.seed)
     trained = fit(
         model,
@@ -116,7 +107,7 @@ def _scored_fold(
         return None
     scores_by_share = {step / recorder.total: scores for step, scores in recorder.by_step.items()}
     if selects == "weights":
-        scores_by_share |= _scored_between(model, start, score)
+        scores_by_share |= _score_between(model, start, score)
     if not scores_by_share:
         raise ModelError(
             f"The model of {folder.name} has no scores for its pairs at any step. Lower `learning_rate`, or take "
@@ -130,7 +121,24 @@ def _scored_fold(
     )
 
 
-def _scored_between(model: Any, start: Mapping[str, Tensor], score: Callable[[Any], Scores]) -> dict[float, Scores]:
+def _job_of_fold(job: Job[Any, Any], choice: PrecisionChoice, teaching: PairData, folder: Path) -> Job[Any, Any]:
+    """Return the job of a fold, which is a part of the run: it has no verdict, no guards and no folds of its own."""
+    # A fold has no dev to stop early by: its share is chosen afterwards.
+    settings = job.settings.model_copy(update={"precision": choice.precision, "early_stopping_patience": None})
+    return replace(
+        job, data=teaching, settings=settings, output=folder, guards=(), concludes=False, cross_validation=None
+    )
+
+
+def _steps_between_scores(fold: Job[Any, Any], selects: Selects) -> int:
+    """Return the steps after which the held-out pairs are scored: at each evaluation, or at the end alone."""
+    examples = fold.settings.examples(fold.data)
+    if selects == "steps":
+        return int(fold.settings.steps_between_evaluations(examples))
+    return int(fold.settings.steps(examples))
+
+
+def _score_between(model: Any, start: Mapping[str, Tensor], score: Callable[[Any], Scores]) -> dict[float, Scores]:
     """Return scores by the share of the way from the start to the trained weights, without those of the end."""
     end = copy_weights(model)
     scores_by_share = {}
@@ -148,8 +156,8 @@ def _schedule(job: Job[Any, Any]) -> tuple[int, int]:
     return job.settings.steps(examples), job.settings.steps_between_evaluations(examples)
 
 
-def stopped_early(job: Job[Any, Any], inputs: TrainingInputs, out_of_fold: OutOfFold) -> TrainingInputs:
-    """Return what is trained on, with the step at which the folds have the training end."""
+def stop_early(job: Job[Any, Any], inputs: TrainingInputs, out_of_fold: OutOfFold) -> TrainingInputs:
+    """Return the training inputs with the step at which the training ends, as the folds chose."""
     steps, every = _schedule(job)
     last = out_of_fold.stop_step(steps, every)
     if last >= steps:
@@ -179,7 +187,7 @@ def curve_out_of_fold(
 
 
 def score_of_pairs(adapter: Adapter, data: PairData, precision: Precision) -> Callable[[Any], Scores]:
-    """Return what gives a model's scores of the pairs of some data; it raises ModelError if one is no number."""
+    """Return a function from a model to its scores of the pairs, which raises ModelError if one is no number."""
     pairs = data.pairs()
     return lambda model: checked_scores(adapter.score(model, precision)(pairs), pairs)
 

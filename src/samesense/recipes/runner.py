@@ -31,7 +31,7 @@ from samesense.recipes.fold_runs import (
     curve_out_of_fold,
     score_of_pairs,
     standardize_start,
-    stopped_early,
+    stop_early,
     train_folds,
     training_texts,
 )
@@ -126,7 +126,7 @@ def run(
             laps.count("cross-validation")
             if out_of_fold is None:
                 return _end_in_folds(output, record, choice, laps)
-            inputs = stopped_early(job, inputs, out_of_fold)
+            inputs = stop_early(job, inputs, out_of_fold)
             record[run_folder.CHOSEN_SHARE] = out_of_fold.weight_share
         trained = run_folder.finished_training(output, before)
         if trained is None:

@@ -16,7 +16,7 @@ from samesense.execution.progress import progress_bar, stage, time_summary
 from samesense.execution.threads import torch_threads
 from samesense.recipes.context.documents import Documents
 from samesense.recipes.context.settings import ContextSettings, surrogate_settings
-from samesense.recipes.estimate import measured_step
+from samesense.recipes.estimate import time_step
 from samesense.recipes.harvest.recipe import harvest
 from samesense.recipes.harvest.settings import HarvestSettings
 from samesense.recipes.harvest.vectors import SHARD
@@ -77,7 +77,7 @@ def estimate(job: Job[Documents, ContextSettings]) -> list[str]:
         surrogate = surrogate_settings(settings, held_out_share=0.2)
         data = read_harvest([str(folder / "harvest")], surrogate)
         run = Job(method="surrogate", data=data, settings=surrogate, output=folder / "surrogate")
-        step, saving = measured_step(run, prepare)
+        step, saving = time_step(run, prepare)
     # One share selects, and a second one tests.
     examples = settings.most_pairs or round(mixture.pairs * (1 - 2 * settings.held_out_share))
     if data.by_sentences:

@@ -72,37 +72,32 @@ def conclude(
     verdict = compared(start, end, sets, job.data)
     if "merge" in record:
         verdict = replace(verdict, merge=merged_from(record["merge"]))
-    cones = _cones(start, end)
-    run = read_run(job.output)
+    history = read_run(job.output)
     selecting = "dev"
     if out_of_fold is not None:
-        run = replace(run, curve=out_of_fold)
+        history = replace(history, curve=out_of_fold)
         selecting = OUT_OF_FOLD_PAIRS
-    observations = Observations(job.settings, job.data, trained.steps, run.curve, cones, selecting)
+    observations = Observations(
+        job.settings, job.data, trained.steps, history.curve, _mean_cosines(start, end), selecting
+    )
     verdict = replace(verdict, advice=advice(verdict, observations))
     untuned = start is not None and start.untuned
     reason = reason_to_keep(job, verdict, trained, record.get(CHOSEN_SHARE, 1.0), untuned=untuned)
     if reason:
         verdict = replace(verdict, keep_reason=f"{reason}; `keep_start` never gives the trained one")
-    first = sets.verdict
-    if job.settings.learning_curve and isinstance(first, ComparedSet) and first.name in end.by_set:
-        with_curve = _with_curve(verdict, job, first, end, train)
+    if job.settings.learning_curve:
+        with_curve = _add_learning_curve(verdict, job, sets, end, train)
         if with_curve is None:
             return None
         verdict = with_curve
     if job.settings.report:
-        before: list[Evidence] = []
-        start_cosines = None
-        if start is not None:
-            before = _evidence(start, "start")
-            start_cosines = start.cosines
         page = RunPage(
             name=job.output.resolve().name,
             verdict=verdict,
-            history=run,
-            before=before,
+            history=history,
+            before=[] if start is None else _evidence(start, "start"),
             after=_evidence(end, "trained"),
-            cones=(start_cosines, end.cosines),
+            cones=(None if start is None else start.cosines, end.cosines),
             record=record,
             selecting="on dev" if out_of_fold is None else "out of fold",
         )
@@ -110,16 +105,21 @@ def conclude(
     return verdict
 
 
-def _with_curve(verdict: Verdict, job: Job[Any, Any], on: ComparedSet, end: Measured, train: Train) -> Verdict | None:
-    """Return the verdict with the learning curve, or with why there is none; ``None`` if that was interrupted."""
-    scores = end.by_set[on.name].evidence[0].values
+def _add_learning_curve(
+    verdict: Verdict, job: Job[Any, Any], sets: Sets, end: Measured, train: Train
+) -> Verdict | None:
+    """Return the verdict with a learning curve, or with why there is none; ``None`` if its training was interrupted."""
+    first = sets.verdict
+    if not isinstance(first, ComparedSet) or first.name not in end.by_set:
+        return verdict
+    scores = end.by_set[first.name].evidence[0].values
     try:
-        points = measure_curve(job.data, job.output, on, scores, train)
-    except OutputError:  # the resumed run goes on with the curve
-        raise
+        curve = measure_curve(job.data, job.output, first, scores, train)
     except SamesenseError as error:  # a training on a small part failed; the run's own model is saved
         return replace(verdict, problems=(*verdict.problems, f"learning curve: none, {error}"))
-    return None if points is None else replace(verdict, curve=points)
+    if curve is None:
+        return None
+    return replace(verdict, curve=curve)
 
 
 def reason_to_keep(
@@ -193,7 +193,7 @@ def _evidence(measured: Measured, name: str) -> list[Evidence]:
     return [replace(item, model=name) for result in measured.by_set.values() for item in result.evidence]
 
 
-def _cones(start: Measured | None, end: Measured) -> tuple[float, float] | None:
+def _mean_cosines(start: Measured | None, end: Measured) -> tuple[float, float] | None:
     """Return the mean cosine of random pairs before and after."""
     if start is None or start.cosines is None or end.cosines is None:
         return None
