@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -19,7 +20,7 @@ from samesense.data.rows.sources import Source
 from samesense.errors import ConfigError, DataError
 from samesense.evaluation.averages import averages
 from samesense.evaluation.run import Cost, Evaluations, evaluate_candidates
-from samesense.evaluation.suites import find_tasks
+from samesense.evaluation.suites import FoundTasks, find_tasks
 from samesense.evaluation.task import Task
 from samesense.execution.progress import stage
 from samesense.inference.explain import marked
@@ -32,12 +33,13 @@ from samesense.recipes.compare.provenance import describe_environment, model_fin
 from samesense.recipes.compare.runs import read_runs, without_curve
 from samesense.recipes.compare.sentences import Sentences, own_sentences
 from samesense.reports.details import against_gold
-from samesense.reports.figures.plot import need_matplotlib
+from samesense.reports.figures.plot import Plot, need_matplotlib
 from samesense.reports.illustrate import distributions, heatmaps, model_styles, openings, planes, run_figures
 from samesense.reports.recommendation import recommend
 from samesense.reports.report import Report
 from samesense.reports.significance import paired_comparisons
 from samesense.reports.standing import Ranking, rank
+from samesense.reports.store import Run
 from samesense.reports.tables import TitledTable
 from samesense.types import Evidence, Marked, Pair, Precision, Result, Scorer
 
@@ -81,9 +83,9 @@ def compare(  # noqa: PLR0913 - each is one flag of the command
         raise ConfigError("A sweep is drawn from training runs, and none is given. Name their folders (runs).")
     trained = read_runs(runs)
     curves = run_figures(trained, sweep)
-    tasks, missing, unfit = find_tasks(data, suites, fast=fast, reading=reading)
+    found = find_tasks(data, suites, fast=fast, reading=reading)
     if sentences is None:
-        sentences = own_sentences(tasks)
+        sentences = own_sentences(found.tasks)
     environment = describe_environment(precision)
     if "transfer" in suites:
         environment["transfer folds"] = "5 (fast)" if fast else "10"
@@ -94,50 +96,83 @@ def compare(  # noqa: PLR0913 - each is one flag of the command
         names = [candidate.name for _, candidate in scorers]
         if against is not None and against not in names:
             raise ConfigError(f"The reference (against) must be one of {', '.join(names)}; received {against!r}.")
-        warnings = trained_on({candidate.name: spec for spec, candidate in scorers}, tasks)
-        _log_start(tasks, warnings)
-        data_tables = _data_tables(scorers, tasks)
+        inputs = _Inputs(
+            names=names,
+            found=found,
+            data_tables=_data_tables(scorers, found.tasks),
+            warnings=trained_on({candidate.name: spec for spec, candidate in scorers}, found.tasks),
+            sentences=sentences,
+            runs=trained,
+            run_figures=curves,
+            environment=environment,
+        )
+        _log_start(found.tasks, inputs.warnings)
         evaluations = evaluate_candidates(
             scorers,
-            tasks,
+            found.tasks,
             sentences=list(chain.from_iterable(sentences.groups)),
             costs=partial(_costs, precision) if speed else None,
             then=partial(_keep_and_shade, keep, shades),
         )
     logger.info("comparing")
     with stage("comparing the models"):
-        reference = against or names[0]
-        comparisons, problems = paired_comparisons(evaluations.evidence, evaluations.results, against=reference)
-        ranking, why_not_ranked = _ranking(evaluations, reference)
-        recommendation = None
-        if ranking is not None:
-            recommendation = recommend(ranking, evaluations.failures)
-        means = averages(evaluations.results)
-        styles = model_styles(names)
-        return Report(
-            models=evaluations.models,
-            results=evaluations.results,
-            averages=means,
-            evidence=evaluations.evidence,
-            comparisons=comparisons,
-            against=against,
-            failures=evaluations.failures,
-            ranking=ranking,
-            recommendation=recommendation,
-            opening=openings(ranking, styles),
-            notes=[*_notes(evaluations, missing, unfit, [*problems, *why_not_ranked]), *without_curve(trained)],
-            general=[
-                *planes(evaluations.results, means, styles),
-                *heatmaps(evaluations.sentences, sentences.groups, sentences.origin),
-                *curves,
-            ],
-            by_dataset=distributions(evaluations.evidence, styles),
-            marked=shades.marked,
-            environment=environment,
-            warnings=warnings,
-            data=data_tables,
-            fingerprints=model_fingerprints([model.spec for model in evaluations.models]),
-        )
+        return _build_report(evaluations, inputs, against, shades.marked)
+
+
+@dataclass(frozen=True)
+class _Inputs:
+    """What a report holds of its models and data besides the evaluations."""
+
+    names: list[str]  # of the models
+    found: FoundTasks
+    data_tables: list[TitledTable]
+    warnings: list[str]  # of test data that models were trained on
+    sentences: Sentences
+    runs: list[Run]
+    run_figures: list[Plot]
+    environment: dict[str, str]
+
+
+def _build_report(
+    evaluations: Evaluations,
+    inputs: _Inputs,
+    against: str | None,
+    marked: Mapping[str, Mapping[Pair, tuple[Marked, Marked]]],
+) -> Report:
+    """Compare the models by their evaluations, and draw the figures."""
+    reference = against or inputs.names[0]
+    comparisons, problems = paired_comparisons(evaluations.evidence, evaluations.results, against=reference)
+    ranking, why_not_ranked = _rank_models(evaluations, reference)
+    recommendation = None
+    if ranking is not None:
+        recommendation = recommend(ranking, evaluations.failures)
+    means = averages(evaluations.results)
+    styles = model_styles(inputs.names)
+    notes = _notes(evaluations, inputs.found, [*problems, *why_not_ranked])
+    return Report(
+        models=evaluations.models,
+        results=evaluations.results,
+        averages=means,
+        evidence=evaluations.evidence,
+        comparisons=comparisons,
+        against=against,
+        failures=evaluations.failures,
+        ranking=ranking,
+        recommendation=recommendation,
+        opening=openings(ranking, styles),
+        notes=[*notes, *without_curve(inputs.runs)],
+        general=[
+            *planes(evaluations.results, means, styles),
+            *heatmaps(evaluations.sentences, inputs.sentences.groups, inputs.sentences.origin),
+            *inputs.run_figures,
+        ],
+        by_dataset=distributions(evaluations.evidence, styles),
+        marked=marked,
+        environment=inputs.environment,
+        warnings=inputs.warnings,
+        data=inputs.data_tables,
+        fingerprints=model_fingerprints([model.spec for model in evaluations.models]),
+    )
 
 
 def _log_start(tasks: Sequence[Task], warnings: Sequence[str]) -> None:
@@ -170,7 +205,7 @@ def _data_tables(scorers: Sequence[tuple[str, Scorer]], tasks: Sequence[Task]) -
     return tables
 
 
-def _ranking(evaluations: Evaluations, reference: str) -> tuple[Ranking | None, list[str]]:
+def _rank_models(evaluations: Evaluations, reference: str) -> tuple[Ranking | None, list[str]]:
     """Rank the models; return ``None`` and the reason if there is no ranking."""
     failed = {failure.model for failure in evaluations.failures}
     try:
@@ -205,12 +240,10 @@ class _Shades:
                 logger.warning(f"words of {model.name} are not shaded: {type(error).__name__}: {error}")
 
 
-def _notes(
-    evaluations: Evaluations, missing: Sequence[str], unfit: Sequence[str], problems: Sequence[str]
-) -> list[str]:
+def _notes(evaluations: Evaluations, found: FoundTasks, problems: Sequence[str]) -> list[str]:
     absent = []
-    if missing:
-        absent.append(f"Not found in the data, so not run: {', '.join(missing)}.")
+    if found.missing:
+        absent.append(f"Not found in the data, so not run: {', '.join(found.missing)}.")
     differing = {(row.dataset, why_not_comparable(row.protocol)): None for row in evaluations.results}
     apart = [f"{name}: not comparable with published figures: {why}." for name, why in differing if why]
-    return [*unfit, *absent, *apart, *evaluations.notes, *problems]
+    return [*found.unfit, *absent, *apart, *evaluations.notes, *problems]
