@@ -129,7 +129,6 @@ KILLED = """
 import os, sys
 import numpy as np
 from pathlib import Path
-from samesense.encoder import embedding_cache as blocks
 from samesense.encoder import embedding_cache as module
 module.BLOCK_TEXTS = 10
 real, left = Path.replace, [int(sys.argv[2])]

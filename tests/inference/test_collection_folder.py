@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from samesense.encoder.embedding_cache import Unfinished
+from samesense.encoder.unfinished import UnfinishedEmbeddings
 from samesense.errors import ConfigError, DataError, OutputError, SamesenseError
 from samesense.inference.collection import store, writer
 from samesense.inference.collection.collection import Collection, Entry
@@ -186,7 +186,7 @@ def test_damaged_vectors_of_a_stopped_change_are_encoded_again(kind, tmp_path, m
     elif kind in ("width", "widths"):
         for path in sorted(home.glob("*.npy")):
             path.unlink()
-        unfinished = Unfinished(collection_folder / store.UNFINISHED, embedder().identity)
+        unfinished = UnfinishedEmbeddings(collection_folder / store.UNFINISHED, embedder().identity)
         texts = [entry.text for entry in new_entries]
         wide = embedder(run=lambda some: np.ones((len(some), 99), dtype=np.float32))
         unfinished.rows(texts[:8], wide.unit)

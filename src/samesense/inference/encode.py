@@ -19,7 +19,7 @@ from samesense.inference.search.exact import unit_rows
 from samesense.types import Embeddings, TaskName
 
 if TYPE_CHECKING:
-    from samesense.encoder.embedding_cache import Unfinished
+    from samesense.encoder.unfinished import UnfinishedEmbeddings
     from samesense.inference.models.model import Model
 
 logger = logging.getLogger(__name__)
@@ -70,7 +70,7 @@ def write_unit_vectors(
     model: Model,
     texts: Sequence[str],
     path: Path,
-    unfinished: Unfinished | None = None,
+    unfinished: UnfinishedEmbeddings | None = None,
     chunk: Chunk | None = None,
     queries: int | None = None,
 ) -> int:

@@ -248,36 +248,44 @@ def packed_attention(
     scale = scaling
     if scale is None:
         scale = query.shape[-1] ** -0.5
-    dropped = round(dropout * LEVELS)
     has_bias = options.get("position_bias") is not None
-    if packing is None:
-        # On a CPU torch's fused attention is slow with dropout.
-        if dropout and not has_bias and _is_plain(module, query, key, attention_mask, is_causal):
-            inputs = _repeat_heads(*_cast_for_autocast(query, key, value))
-            padded: Tensor = _Padded.apply(*inputs, attention_mask, dropped, scale)  # type: ignore[no-untyped-call]
-            return padded.transpose(1, 2).contiguous(), None
-        output: tuple[Tensor, Tensor | None] = sdpa_attention_forward(
-            module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, is_causal=is_causal, **options
-        )
-        return output
-    if options.get("sliding_window") is not None or has_bias:
-        raise NotImplementedError("packed texts take no windows and no biases of attention")
-    causal = _is_causal(module, is_causal)
-    # groups are sorted by descending length, so the long ones come first
+    if packing is not None:
+        if options.get("sliding_window") is not None or has_bias:
+            raise NotImplementedError("packed texts take no windows and no biases of attention")
+        causal = _is_causal(module, is_causal)
+        return _attend_packed((query, key, value), packing, causal, dropout, scale).unsqueeze(0), None
+    # On a CPU torch's fused attention is slow with dropout.
+    if dropout and not has_bias and _is_plain(module, query, key, attention_mask, is_causal):
+        inputs = _repeat_heads(*_cast_for_autocast(query, key, value))
+        dropped = round(dropout * LEVELS)
+        padded: Tensor = _Padded.apply(*inputs, attention_mask, dropped, scale)  # type: ignore[no-untyped-call]
+        return padded.transpose(1, 2).contiguous(), None
+    output: tuple[Tensor, Tensor | None] = sdpa_attention_forward(
+        module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, is_causal=is_causal, **options
+    )
+    return output
+
+
+def _attend_packed(
+    inputs: tuple[Tensor, Tensor, Tensor], groups: Sequence[Group], causal: bool, dropout: float, scale: float
+) -> Tensor:
+    """Return the attention of packed texts ``(tokens, heads, dim)``; ``inputs`` are query, key and value."""
+    # Groups are sorted by descending length, so the long ones come first.
     long_groups = []
     if not dropout:
-        long_groups = [group for group in packing if group.width > SHORT]
-    columns = [tensor[0].transpose(0, 1) for tensor in _cast_for_autocast(query, key, value)]
-    short_groups = packing[len(long_groups) :]
-    settings = (causal, dropped, scale)
-    if not long_groups:
-        packed: Tensor = _Packed.apply(*columns, short_groups, *settings)  # type: ignore[no-untyped-call]
-        return packed.unsqueeze(0), None
-    blocks = [_attend_fused(group, query, key, value, scale, causal) for group in long_groups]
+        long_groups = [group for group in groups if group.width > SHORT]
+    short_groups = groups[len(long_groups) :]
+    columns = [tensor[0].transpose(0, 1) for tensor in _cast_for_autocast(*inputs)]
+    short: Tensor | None = None
     if short_groups:
-        blocks.append(_Packed.apply(*columns, short_groups, *settings)[short_groups[0].tokens.start :])  # type: ignore[no-untyped-call]
+        short = _Packed.apply(*columns, short_groups, causal, round(dropout * LEVELS), scale)  # type: ignore[no-untyped-call]
+        if not long_groups:
+            return short
+    blocks = [_attend_fused(group, *inputs, scale, causal) for group in long_groups]
+    if short is not None:
+        blocks.append(short[short_groups[0].tokens.start :])
     attended = torch.cat(blocks)
-    return F.pad(attended, (0, 0, 0, 0, 0, query.shape[2] - len(attended))).unsqueeze(0), None
+    return F.pad(attended, (0, 0, 0, 0, 0, inputs[0].shape[2] - len(attended)))
 
 
 def _cast_for_autocast(*tensors: Tensor) -> tuple[Tensor, ...]:

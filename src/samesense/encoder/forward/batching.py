@@ -42,21 +42,16 @@ def tokenize_texts(
     """
     shorter = max_length is not None and max_length < (model.max_seq_length or max_length)
     options = {"max_length": max_length} if shorter else {}
+    task_option = {} if task is None else {"task": task}
     try:
         features: Features = model.preprocess(
-            list(texts), prompt=prompt_of(model, task) or None, **options, **_as(task)
+            list(texts), prompt=prompt_of(model, task) or None, **options, **task_option
         )
     except Exception as error:
         if type(error) is not Exception:  # the tokenizers library raises nothing narrower
             raise
         raise ModelError(f"The model's tokenizer cannot read a text: {error}. Is its folder damaged?") from error
     return features
-
-
-def _as(task: TaskName | None) -> dict[str, Any]:
-    if task is None:
-        return {}
-    return {"task": task}
 
 
 def embed_columns(
@@ -88,26 +83,34 @@ def embed_columns(
     order = lengths.argsort(descending=True)
     sorted_lengths = lengths[order].tolist()
     chunks = plan_chunks(sorted_lengths, chunk_cost)
-    if packed:
-        tokens_held = sum(sorted_lengths)
-    else:
-        tokens_held = sum((end - start) * sorted_lengths[start] for start, end in chunks)
     replay = False
     if mini_batch_num_tokens is not None:
-        replay = tokens_held > mini_batch_num_tokens
-        chunks = [
-            (first + start, first + end)
-            for first, last in chunks
-            for start, end in within_budget(sorted_lengths[first:last], mini_batch_num_tokens)
-        ]
+        replay = _count_tokens_held(sorted_lengths, chunks, packed=packed) > mini_batch_num_tokens
+        chunks = _fit_to_budget(sorted_lengths, chunks, mini_batch_num_tokens)
     if packed:
-        batches = _packed(model, merged, order, chunks, replay)
+        batches = _pack_chunks(model, merged, order, chunks, replay=replay)
     else:
-        batches = [_trimmed(merged, order[start:end], sorted_lengths[start]) for start, end in chunks]
+        batches = [_trim(merged, order[start:end], sorted_lengths[start]) for start, end in chunks]
     embedded = _embed_batches(model, batches, replay=replay)
     embeddings = embedded[order.argsort()]  # back to the order of the rows
     sizes = [column["attention_mask"].shape[0] for column in columns]
     return list(embeddings.split(sizes))  # type: ignore[no-untyped-call]
+
+
+def _count_tokens_held(lengths: Sequence[int], chunks: Sequence[tuple[int, int]], *, packed: bool) -> int:
+    """Return the tokens of all chunks, padding included, of which packed texts have none."""
+    if packed:
+        return sum(lengths)
+    return sum((end - start) * lengths[start] for start, end in chunks)
+
+
+def _fit_to_budget(lengths: Sequence[int], chunks: Sequence[tuple[int, int]], budget: int) -> list[tuple[int, int]]:
+    """Return the chunks, those beyond a budget of tokens cut into several."""
+    return [
+        (first + start, first + end)
+        for first, last in chunks
+        for start, end in within_budget(lengths[first:last], budget)
+    ]
 
 
 def _chunk_cost(mask: Tensor, *, packed: bool) -> int:
@@ -126,8 +129,8 @@ def _embed_batches(model: nn.Module, batches: list[Features], *, replay: bool) -
     return torch.cat([forward(model, batch) for batch in batches])
 
 
-def _packed(
-    model: nn.Module, features: Features, order: Tensor, chunks: Sequence[tuple[int, int]], replay: bool
+def _pack_chunks(
+    model: nn.Module, features: Features, order: Tensor, chunks: Sequence[tuple[int, int]], *, replay: bool
 ) -> list[Features]:
     """Return all chunks in one packed batch, each as a group; for a replay, every chunk as its own batch."""
     offset = first_position(model)
@@ -177,7 +180,7 @@ def _merge(columns: Sequence[Features]) -> Features | None:
     return merged
 
 
-def _trimmed(features: Features, rows: Tensor, length: int) -> Features:
+def _trim(features: Features, rows: Tensor, length: int) -> Features:
     """Return the given rows without columns that are padding in all of them."""
     mask = features["attention_mask"][rows]
     # tokenizers pad on the right or on the left
@@ -186,4 +189,7 @@ def _trimmed(features: Features, rows: Tensor, length: int) -> Features:
         keep = slice(0, length)
     elif int(mask[:, -length:].sum()) == int(mask.sum()):
         keep = slice(mask.shape[1] - length, None)
-    return {k: v[rows][:, keep].contiguous() if isinstance(v, Tensor) else v for k, v in features.items()}
+    return {
+        name: values[rows][:, keep].contiguous() if isinstance(values, Tensor) else values
+        for name, values in features.items()
+    }

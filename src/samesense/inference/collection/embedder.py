@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from samesense.encoder.cosine import checked_rows, nonzero_rows
-from samesense.encoder.embedding_cache import Look
+from samesense.encoder.embedding_blocks import Look
 from samesense.encoder.windows import Reading, Windows, cut_into_windows
 from samesense.errors import ModelError
 from samesense.inference.models.load import load

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from samesense.encoder.embedding_cache import Unfinished, remove_when_finished
+from samesense.encoder.unfinished import UnfinishedEmbeddings, remove_when_finished
 from samesense.errors import DataError, ModelError
 from samesense.files import sync_file, sync_folder
 from samesense.inference.collection import store
@@ -99,7 +99,7 @@ class Writer:
         about = self.about
         before = about.rows
         source = iter(entries)
-        unfinished = Unfinished(self.folder / store.UNFINISHED, model.identity, model.look)
+        unfinished = UnfinishedEmbeddings(self.folder / store.UNFINISHED, model.identity, model.look)
         assigned: set[int] = set()
         while block := list(islice(source, BLOCK_TEXTS)):
             locations = [entry.location or f"text {about.rows - before + n}" for n, entry in enumerate(block, 1)]

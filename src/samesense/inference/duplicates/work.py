@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from samesense.choices import Chunk
-from samesense.encoder.embedding_cache import Unfinished, remove_unfinished, remove_when_finished
+from samesense.encoder.unfinished import UnfinishedEmbeddings, remove_unfinished, remove_when_finished
 from samesense.errors import DataError, OutputError
 from samesense.failures import DAMAGED, TEMPORARY_FOLDER
 from samesense.files import LOCK, is_temporary, map_array, only_writer, read_json, replacing, write_json
@@ -148,7 +148,7 @@ def open_work(
         if sharing is not None:
             dim = write_vectors_by_shards(sharing, texts, folder / VECTORS, chunk, queries)
         else:
-            unfinished = Unfinished(folder / UNFINISHED, identity, model.look)
+            unfinished = UnfinishedEmbeddings(folder / UNFINISHED, identity, model.look)
             dim = write_unit_vectors(model, texts, folder / VECTORS, unfinished, chunk, queries)
         # Last, because a folder counts as finished once this file is there.
         write_json(folder / ABOUT, asdict(About(**expected, rows=len(texts), dim=dim)))

@@ -116,7 +116,7 @@ def load(  # noqa: PLR0913 - the options of every kind of model
         keeps = {"prompt": prompt is not None, "calibration": calibration is not None}
         computes = {"deterministic": deterministic, "backend": backend != "auto"}
         _check_opened(keeps, computes)
-        return _renamed(apply_maps(model, dim_map, None), name, seed)
+        return _rename(apply_maps(model, dim_map, None), name, seed)
     if texts is None:
         texts = sample
     if deterministic:
@@ -137,7 +137,7 @@ def load(  # noqa: PLR0913 - the options of every kind of model
     )
 
     if not isinstance(model, str | Path):
-        loaded = _from_memory(model, options)
+        loaded = _wrap_object(model, options)
         if cache:
             loaded.remember(_cache_folder(cache))
         loaded.name = name or loaded.name
@@ -199,7 +199,7 @@ def _check_opened(keeps: Mapping[str, bool], computes: Mapping[str, bool]) -> No
             raise ConfigError(f"An opened model computes as it was opened; received `{option}`. Open it with that.")
 
 
-def _renamed(model: Model, name: str | None, seed: int | None) -> Model:
+def _rename(model: Model, name: str | None, seed: int | None) -> Model:
     """Return a model with another name or seed; the given one is not changed."""
     if name is None and seed is None:
         return model
@@ -209,16 +209,16 @@ def _renamed(model: Model, name: str | None, seed: int | None) -> Model:
     return renamed
 
 
-def _from_memory(model: Any, options: _Options) -> Model:
+def _wrap_object(model: Any, options: _Options) -> Model:
     """Return the model of an object in memory: of sentence-transformers, or a function."""
     if options.prompt is not None:
         raise ConfigError("A model in memory keeps its prompt; received `prompt`. Set its default_prompt_name.")
     # Unless sentence-transformers is imported already, the object cannot be of its classes.
     library = sys.modules.get("sentence_transformers")
     if library is not None and isinstance(model, library.SentenceTransformer):
-        return _torch(model, options)
+        return _wrap_torch(model, options)
     if library is not None and isinstance(model, library.CrossEncoder):
-        return _cross_encoder(model, options)
+        return _wrap_cross_encoder(model, options)
     if not callable(model):
         raise ConfigError(
             "A model is a name, a SentenceTransformer, a CrossEncoder, or a function from texts to vectors; received "
@@ -244,7 +244,7 @@ def _open(base: str, options: _Options) -> Model:
             raise ConfigError(f"A template is a prompt; received both, in {base} and as `prompt`. Leave one out.")
         options = replace(options, prompt=template)
     if is_exported(name) and pooling is None and options.prompt is None:
-        return _exported(name, options)
+        return _open_exported(name, options)
     check_backend(options.backend, options.precision)
     if is_graph_backend(options.backend):
         flag = EXPORT_FLAGS.get(options.backend, "")
@@ -253,14 +253,14 @@ def _open(base: str, options: _Options) -> Model:
             f"{absent}The backend {options.backend} opens exported folders only, with the pooling and prompt that they "
             f"have. Make one: samesense export {name} --output FOLDER {flag}".rstrip()
         )
-    by_numpy = _by_numpy(name, pooling, options)
-    if by_numpy is not None:
-        return by_numpy
+    model = _open_by_numpy(name, pooling, options)
+    if model is not None:
+        return model
     with needs_torch():
-        return _by_torch(name, pooling, options)
+        return _open_by_torch(name, pooling, options)
 
 
-def _by_numpy(name: str, pooling: PoolingName | None, options: _Options) -> Model | None:
+def _open_by_numpy(name: str, pooling: PoolingName | None, options: _Options) -> Model | None:
     """Return a model computed by NumPy, for few texts; ``None`` for many, or if the options need torch."""
     texts = options.texts
     is_cpu = options.device in (None, "cpu")
@@ -296,7 +296,7 @@ def _open_torch(name: str, pooling: PoolingName | None, device: str | None) -> S
         return build(name, pooling=pooling, device=device)
 
 
-def _by_torch(name: str, pooling: PoolingName | None, options: _Options) -> Model:
+def _open_by_torch(name: str, pooling: PoolingName | None, options: _Options) -> Model:
     """Open a model or cross-encoder with torch, in the faster precision if that may be measured."""
     source = resolve(name)
     check_model(source)  # before torch is loaded, which takes seconds
@@ -311,18 +311,18 @@ def _by_torch(name: str, pooling: PoolingName | None, options: _Options) -> Mode
     if is_cross_encoder(source):
         if pooling is not None:
             raise ConfigError(f"A cross-encoder has no pooling to choose; received {pooling} for {name}.")
-        return _cross_encoder(set_prompt(load_cross_encoder(source, device=options.device), options.prompt), options)
+        return _wrap_cross_encoder(set_prompt(load_cross_encoder(source, device=options.device), options.prompt), options)
     encoder = build_named(name, pooling=pooling, prompt=options.prompt, device=options.device)
     if options.whitened:
         leave_out_sink(encoder)
     undecided = options.precision == "auto" and options.sample is not None and not has_routes(encoder)
     if not undecided or encoder.device.type != "cpu" or not has_bfloat16(encoder.device):
-        return _torch(encoder, options)
+        return _wrap_torch(encoder, options)
     backends: tuple[Backend, ...] = ("torch-bfloat16", "torch-float32")
-    return _fastest(source, backends, lambda backend: _torch(encoder, options, _precision(backend)), options)
+    return _open_fastest(source, backends, lambda backend: _wrap_torch(encoder, options, _precision(backend)), options)
 
 
-def _torch(model: SentenceTransformer, options: _Options, precision: Precision | None = None) -> Model:
+def _wrap_torch(model: SentenceTransformer, options: _Options, precision: Precision | None = None) -> Model:
     from samesense.inference.models.torch_encoder import TorchEncoder
 
     encoder = TorchEncoder(
@@ -331,7 +331,7 @@ def _torch(model: SentenceTransformer, options: _Options, precision: Precision |
     return Model(encoder, name=type(model).__name__)
 
 
-def _cross_encoder(model: CrossEncoder, options: _Options) -> Model:
+def _wrap_cross_encoder(model: CrossEncoder, options: _Options) -> Model:
     from samesense.encoder.assembly.cross import CachedScore, as_scores, describe_cross
 
     score = as_scores(model, precision=options.precision)
@@ -343,7 +343,7 @@ def _cross_encoder(model: CrossEncoder, options: _Options) -> Model:
     )
 
 
-def _exported(name: str, options: _Options) -> Model:
+def _open_exported(name: str, options: _Options) -> Model:
     """Open an exported folder with the fastest of the backends that it has."""
     torch_there = has_torch() and any(Path(name).expanduser().rglob("*.safetensors"))
     backend = options.backend
@@ -377,12 +377,12 @@ def _exported(name: str, options: _Options) -> Model:
             return Model(open_graph(name, backend, deterministic=options.deterministic, threads=options.threads))
         from samesense.encoder.assembly.build import build
 
-        return _torch(build(name, device=options.device), options, _precision(backend))
+        return _wrap_torch(build(name, device=options.device), options, _precision(backend))
 
-    return _fastest(name, backends, open_by, options)
+    return _open_fastest(name, backends, open_by, options)
 
 
-def _fastest(source: str, backends: Sequence[Backend], open_by: Callable[[Backend], Model], options: _Options) -> Model:
+def _open_fastest(source: str, backends: Sequence[Backend], open_by: Callable[[Backend], Model], options: _Options) -> Model:
     """Return the model opened by the chosen backend; each backend is opened at most once."""
     model_by = once(open_by)
 
