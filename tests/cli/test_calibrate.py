@@ -40,7 +40,7 @@ def test_from_graded_labels_to_calibrated_similarity(run, folder, labelled, tmp_
     assert "isotonic map to 0-5" in out
     assert [line.split()[0] for line in out.splitlines()[2:4]] == ["ece", "mae"]
     assert "no threshold for yes and no" in out
-    assert "warning: graded.tsv: most pairs hang together by their sentences" in err
+    assert "warning: graded.tsv: most pairs are connected by shared sentences" in err
     assert err.splitlines()[1:] == [f"written: {folder / 'calibration.json'}, {figure}"]
     assert figure.read_bytes().startswith(b"\x89PNG")
     calibration = read_of(str(folder))

@@ -286,19 +286,16 @@ def calibrate(
     folds, apart = fold_numbers(data, settings.folds, settings.seed)
     if apart == "pairs":
         logger.warning(
-            f"{data.name}: most pairs hang together by their sentences, so that folds of the cross-validation share "
+            f"{data.name}: most pairs are connected by shared sentences, so that folds of the cross-validation share "
             "sentences, though no pair: its errors may be too small. Give `data` FILE with pairs of more sentences"
         )
     # The map that is kept is fitted on all pairs; its errors are those of maps that did not see the pair.
     held_out = held_out_values(fit, scores, labels, folds)
     before = read_as_share(scores, scale)
-    errors = value_errors(held_out, labels, graded=data.graded)
-    if before is not None:
-        errors |= {f"{name}_before": error for name, error in value_errors(before, labels, graded=data.graded).items()}
     decisions = _Decisions()
     if yes is not None:
         decisions = _decide(data, scores, (labels >= yes).astype(np.float64), folds, settings)
-        errors |= decisions.errors
+    errors = {**_errors_of_values(held_out, before, labels, graded=data.graded), **decisions.errors}
     calibration = Calibration(
         map=fit(scores, labels),
         scale=scale,
@@ -331,6 +328,15 @@ def calibrate(
         results=results,
         intervals=intervals,
     )
+
+
+def _errors_of_values(held_out: Scores, before: Scores | None, labels: Scores, *, graded: bool) -> Errors:
+    """Return the errors of calibrated values by name, and those of the scores as they are, where they are shares."""
+    errors = value_errors(held_out, labels, graded=graded)
+    if before is None:
+        return errors
+    before_errors = value_errors(before, labels, graded=graded)
+    return {**errors, **{f"{name}_before": error for name, error in before_errors.items()}}
 
 
 @dataclass(frozen=True)
