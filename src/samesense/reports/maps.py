@@ -82,7 +82,6 @@ def map_duplicates(
         summary: the result in a line.
         model: name of the model.
     """
-    indices = np.arange(len(texts))
     # Of the group that each text is in; 1 for a text that is like no other.
     sizes = np.bincount(kept_by, minlength=len(texts))[kept_by]
     grouped = np.flatnonzero(sizes > 1)
@@ -95,10 +94,10 @@ def map_duplicates(
         Category("kept for others too", 1, wide=True),
         Category("removed", 2),
     ]
-    removed = kept_by != indices
+    removed = kept_by != np.arange(len(texts))
     category_of = np.select([removed, sizes > 1], [2, 1], 0)
-    details = []
-    for index in shown.tolist():
+
+    def describe(index: int) -> str:
         words = ["removed" if removed[index] else "kept"]
         if copies[index] > 1:
             words.append(f"{copies[index]} equal rows")
@@ -106,7 +105,8 @@ def map_duplicates(
             words.append(f"cosine {scores[index]:.3f} with {_beginning(texts[kept_by[index]])!r}")
         elif sizes[index] > 1:
             words.append(f"others like it: {sizes[index] - 1}")
-        details.append(", ".join(words))
+        return ", ".join(words)
+
     # A text may be shown without the one that is kept, which the sample lacks.
     links = [
         (position, position_of[int(kept_by[index])])
@@ -119,7 +119,7 @@ def map_duplicates(
         notes=[note],
         views={model: project(vectors[shown])},
         texts=[texts[index] for index in shown],
-        details=details,
+        details=[describe(index) for index in shown.tolist()],
         categories=categories,
         category_of=category_of[shown].tolist(),
         group_of=np.where(sizes > 1, kept_by, -1)[shown].tolist(),
@@ -192,7 +192,7 @@ def map_drift(
     shown = np.arange(len(texts))
     if len(texts) > MOST:
         shown = np.sort(np.random.default_rng(SEED).choice(len(texts), size=MOST, replace=False))
-    before, after = (part[shown] for part in vectors)
+    before, after = (model_vectors[shown] for model_vectors in vectors)
     old_places = project(before)
     # From the places by the old model, so that a text that has not moved is where it was.
     new_places = project(after, old_places)
@@ -207,20 +207,6 @@ def map_drift(
         f"{_beginning(nearest[0][index])!r}, after: {_beginning(nearest[1][index])!r}"
         for index in shown.tolist()
     ]
-    worst = [index for index in np.argsort(overlaps, kind="stable")[:SHOWN].tolist() if overlaps[index] < 1]
-    cells = [
-        [
-            _beginning(texts[index]),
-            f"{overlaps[index]:.2f}",
-            _beginning(nearest[0][index]),
-            _beginning(nearest[1][index]),
-        ]
-        for index in worst
-    ]
-    tables = []
-    if cells:
-        header = ["text", "kept", "nearest before", "nearest after"]
-        tables.append(TitledTable("What changed most", header, cells, ("kept",)))
     return TextMap(
         title=f"Drift from {names[0]} to {names[1]}",
         lead=f"{_sentence(summary)} The same text has the same colour on both maps, and both show it at once.",
@@ -234,8 +220,23 @@ def map_drift(
         categories=categories,
         category_of=category_of[shown].tolist(),
         group_of=[-1] * len(shown),
-        tables=tables,
+        tables=_drift_tables(texts, overlaps, nearest),
     )
+
+
+def _drift_tables(
+    texts: Sequence[str], overlaps: Floats, nearest: tuple[Sequence[str], Sequence[str]]
+) -> list[TitledTable]:
+    """Return the texts whose neighbours changed most as a table; none if no neighbour changed."""
+    worst = [index for index in np.argsort(overlaps, kind="stable")[:SHOWN].tolist() if overlaps[index] < 1]
+    before, after = nearest
+    cells = [
+        [_beginning(texts[index]), f"{overlaps[index]:.2f}", _beginning(before[index]), _beginning(after[index])]
+        for index in worst
+    ]
+    if not cells:
+        return []
+    return [TitledTable("What changed most", ["text", "kept", "nearest before", "nearest after"], cells, ("kept",))]
 
 
 def map_clusters(
@@ -251,17 +252,11 @@ def map_clusters(
         model: its model.
         total: number of texts of the collection, of which these are some.
     """
-    # Slow to import, and needed for maps alone.
-    from sklearn.cluster import KMeans
-
     count = max(1, min(CLUSTERS, len(set(texts)) // LEAST))
-    fitted = KMeans(count, n_init=4, random_state=SEED).fit(vectors)
-    # The largest cluster is the first.
-    order = np.argsort(-np.bincount(fitted.labels_, minlength=count), kind="stable")
-    labels = np.argsort(order, kind="stable")[fitted.labels_]
+    labels, centers = _find_clusters(vectors, count)
     categories = []
     cells = []
-    for number, center in enumerate(fitted.cluster_centers_[order], 1):
+    for number, center in enumerate(centers, 1):
         members = np.flatnonzero(labels == number - 1)
         central = members[np.argsort(-(vectors[members] @ center), kind="stable")]
         examples = [_beginning(text) for text in dict.fromkeys(texts[index] for index in central.tolist())][:3]
@@ -286,6 +281,17 @@ def map_clusters(
         group_of=[-1] * len(texts),
         tables=[TitledTable("The clusters", header, cells, ("texts",))],
     )
+
+
+def _find_clusters(vectors: Embeddings, count: int) -> tuple[Indices, Embeddings]:
+    """Return the cluster of each vector, the largest cluster being 0, and the centers of the clusters."""
+    # Slow to import, and needed for maps alone.
+    from sklearn.cluster import KMeans
+
+    fitted = KMeans(count, n_init=4, random_state=SEED).fit(vectors)
+    order = np.argsort(-np.bincount(fitted.labels_, minlength=count), kind="stable")
+    labels = np.argsort(order, kind="stable")[fitted.labels_]
+    return labels, fitted.cluster_centers_[order]
 
 
 def _sentence(summary: str) -> str:
