@@ -162,6 +162,17 @@ def visible(text: str) -> str:
     return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
+def shorten_text(text: str, most: int) -> str:
+    """Return a text of at most ``most`` characters; of a longer one the end is replaced by three dots.
+
+    >>> shorten_text("a long text", 8)
+    'a lon...'
+    """
+    if len(text) <= most:
+        return text
+    return f"{text[: most - 3]}..."
+
+
 def excerpt(value: object, most: int = 200) -> str:
     """Return the beginning of a value as Python writes it, at a cost that does not grow with the value.
 

@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import Any, Literal
 
 from samesense.errors import MissingExtraError
+from samesense.failures import shorten_text
 from samesense.types import Result
 
 WHOLE_SUBSETS = ("all", "mean", "wmean")
@@ -197,10 +198,7 @@ def _cell(value: Any) -> str:
         return ""
     if isinstance(value, float):
         return f"{value:.4f}"
-    text = one_line(str(value))
-    if len(text) <= CELL:
-        return text
-    return f"{text[: CELL - 3]}..."
+    return shorten_text(one_line(str(value)), CELL)
 
 
 def import_pandas() -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from samesense.errors import ModelError
+from samesense.failures import shorten_text
 from samesense.types import Embeddings, Encode, Pair, Score, Scores
 
 BLOCK_PAIRS = 4096
@@ -66,7 +67,7 @@ def checked_rows(embeddings: npt.NDArray[Any], texts: Sequence[str]) -> npt.NDAr
     broken = ~np.isfinite(embeddings).all(axis=1)
     if broken.any():
         raise ModelError(
-            f"The embedding of {_quoted(texts[int(np.argmax(broken))])} holds a NaN or an infinity "
+            f"The embedding of {shorten_text(texts[int(np.argmax(broken))], SHOWN)!r} holds a NaN or an infinity "
             f"({int(broken.sum())} of {len(texts)} texts are affected). The model may have diverged, "
             "or run in a precision too low for it."
         )
@@ -78,7 +79,7 @@ def nonzero_rows(embeddings: npt.NDArray[np.floating], texts: Sequence[str]) -> 
     zero = ~embeddings.any(axis=1)
     if zero.any():
         raise ModelError(
-            f"The embedding of {_quoted(texts[int(np.argmax(zero))])} is all zeros, so it has no cosine "
+            f"The embedding of {shorten_text(texts[int(np.argmax(zero))], SHOWN)!r} is all zeros, so it has no cosine "
             f"({int(zero.sum())} of {len(texts)} texts are affected). Leave such texts out."
         )
     return embeddings
@@ -105,10 +106,6 @@ def _scaled(rows: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
     exact = rows.astype(np.float64)
     scaled: npt.NDArray[np.float64] = exact / np.abs(exact).max(axis=1, keepdims=True)
     return scaled
-
-
-def _quoted(text: str) -> str:
-    return repr(text if len(text) <= SHOWN else text[: SHOWN - 3] + "...")
 
 
 def unit(rows: Embeddings) -> Embeddings:

@@ -15,6 +15,7 @@ from functools import wraps
 from typing import Any, Literal, ParamSpec, TypeVar
 
 from samesense.execution.progress import call_stage
+from samesense.failures import shorten_text
 
 logger = logging.getLogger(__name__)
 
@@ -138,7 +139,7 @@ class Unread:
         if not self.any:
             return {}
         kinds = {"cut": self.cut, "unknown": self.unknown}
-        entries = {name: [kind.count, self._row(kind.example), _short(kind.example)] for name, kind in kinds.items()}
+        entries = {name: [kind.count, self._row(kind.example), shorten_text(kind.example, SHOWN)] for name, kind in kinds.items()}
         return {"texts": self.texts, "longest": self.longest, "unit": self.unit, **entries}
 
     def add_summary(self, summary: Mapping[str, Any], rows: int = 0) -> None:
@@ -221,7 +222,7 @@ class Unread:
         text = kind.example
         if not text:
             return ""
-        quoted = repr(_short(text))
+        quoted = repr(shorten_text(text, SHOWN))
         row = kind.row or self._row(text)
         if row:
             return f", such as row {row}: {quoted}"
@@ -234,12 +235,6 @@ class Unread:
                 if row_text == text:
                     return 1 + (index if row_numbers is None else row_numbers[index])
         return 0
-
-
-def _short(text: str) -> str:
-    if len(text) <= SHOWN:
-        return text
-    return f"{text[: SHOWN - 3]}..."
 
 
 def _sentence(words: str) -> str:

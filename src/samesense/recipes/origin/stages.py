@@ -17,6 +17,7 @@ from samesense.context.corpus.corpus import Corpus
 from samesense.data.documents import Document, document_sentences
 from samesense.errors import ConfigError, OutputError
 from samesense.execution.progress import stage, time_summary
+from samesense.failures import shorten_text
 from samesense.files import is_empty
 from samesense.hashes import content_hash
 from samesense.places import check_folder
@@ -119,7 +120,7 @@ class Stages:
 
     def _replace(self, name: str, old: dict[str, Any], new: dict[str, Any], outputs: Iterable[str]) -> None:
         changes = [
-            f"{key} was {_short(old.get(key))} and is {_short(new.get(key))}"
+            f"{key} was {_short_json(old.get(key))} and is {_short_json(new.get(key))}"
             for key in sorted(old.keys() | new.keys())
             if old.get(key) != new.get(key)
         ]
@@ -145,11 +146,8 @@ class Stages:
         manifest.write(self.folder, self.record)
 
 
-def _short(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    if len(text) <= 60:
-        return text
-    return f"{text[:57]}..."
+def _short_json(value: Any) -> str:
+    return shorten_text(json.dumps(value, ensure_ascii=False), 60)
 
 
 def fingerprint(source: str) -> str:

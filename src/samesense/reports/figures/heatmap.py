@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from samesense.errors import DataError
+from samesense.failures import shorten_text
 from samesense.reports.figures.plot import Plot, new_figure, styled
 
 if TYPE_CHECKING:
@@ -91,7 +92,8 @@ def _label(axes: Axes, sentences: Sequence[str], groups: Groups, *, full: bool) 
     numbers = [str(number) for number in range(1, len(sentences) + 1)]
     rows = numbers
     if full:
-        rows = [f"{_short(text)}  {number}" for text, number in zip(sentences, numbers, strict=True)]
+        lines = [shorten_text(" ".join(text.split()), SHOWN_CHARS) for text in sentences]
+        rows = [f"{line}  {number}" for line, number in zip(lines, numbers, strict=True)]
     axes.set_xticks(centres, numbers)
     axes.set_yticks(centres, rows)
     axes.tick_params(labelsize=8, length=0, labeltop=True, labelbottom=False)
@@ -102,10 +104,3 @@ def _label(axes: Axes, sentences: Sequence[str], groups: Groups, *, full: bool) 
     for edge in np.cumsum([len(group) for group in groups])[:-1]:
         axes.axhline(edge, color="#ffffff", linewidth=2)
         axes.axvline(edge, color="#ffffff", linewidth=2)
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    if len(line) <= SHOWN_CHARS:
-        return line
-    return line[: SHOWN_CHARS - 3] + "..."
