@@ -148,9 +148,12 @@ def _conclude(
     for role, task in tasks:
         if task is None:
             continue
-        with suppress(DataError, StopIteration):  # StopIteration: a failure is among the problems, or there is no start
-            before = _of(evaluations, task, START)
-            after = _of(evaluations, task, SURROGATE)
+        before = _result_on(evaluations, task, START)
+        after = _result_on(evaluations, task, SURROGATE)
+        # A failure is among the problems, and a cross-encoder has no start.
+        if before is None or after is None:
+            continue
+        with suppress(DataError):
             findings.append(compare(role, before, after))
     first = next((finding for finding in findings if finding.role != "guard"), None)
     guards = tuple(finding for finding in findings if finding.role == "guard")
@@ -178,7 +181,8 @@ def _reason_to_keep(job: Job[Documents, ContextSettings], verdict: Verdict, sent
 
 def _write_page(output: Path, verdict: Verdict, evaluations: Evaluations) -> None:
     """Write the page of the run."""
-    before, after = ([e for e in evaluations.evidence if e.model == name] for name in (START, SURROGATE))
+    before = [item for item in evaluations.evidence if item.model == START]
+    after = [item for item in evaluations.evidence if item.model == SURROGATE]
     page = RunPage(
         name=output.resolve().name,
         verdict=verdict,
@@ -190,10 +194,13 @@ def _write_page(output: Path, verdict: Verdict, evaluations: Evaluations) -> Non
     write_page(page, load(output / SURROGATE, precision="float32"), output)
 
 
-def _of(evaluations: Evaluations, task: Task, model: str) -> TaskResult:
-    """Return what is known of a model on a task; StopIteration for nothing."""
-    rows = [row for row in evaluations.results if (row.dataset, row.model) == (task.dataset, model)]
-    return TaskResult(rows, [next(e for e in evaluations.evidence if (e.dataset, e.model) == (task.dataset, model))])
+def _result_on(evaluations: Evaluations, task: Task, model: str) -> TaskResult | None:
+    """Return the result of a model on a task; ``None`` if it has none."""
+    key = task.dataset, model
+    evidence = [item for item in evaluations.evidence if (item.dataset, item.model) == key]
+    if not evidence:
+        return None
+    return TaskResult([row for row in evaluations.results if (row.dataset, row.model) == key], evidence[:1])
 
 
 def _sections(job: Job[Documents, ContextSettings]) -> tuple[SectionTask | None, str]:
