@@ -286,7 +286,7 @@ def whiten(  # noqa: PLR0913 - the flags of the command
         raise ConfigError(f"A whitening is fitted on two texts or more; received {len(sentences)}. Name more of them.")
     # Before the encoding, which may take long.
     check_free(Path(output), overwrite=overwrite, inputs=[place_of(model), *names_among(texts)])
-    if is_cross_encoder(resolve(split_options(model)[0])):
+    if is_cross_encoder(resolve(split_options(model).base)):
         raise ModelError(f"{model} is a cross-encoder: it scores pairs and has no embeddings to whiten.")
     encoder = build_named(model)
     # One layer at the end cannot be right for both routes of a model.

@@ -55,6 +55,7 @@ from samesense.data.rows.text_columns import (
     example_columns,
     example_of_three_columns,
     find_text_columns,
+    find_titled_text,
     guessed_pairs,
     has_repeated_values,
     is_text_column,
@@ -62,7 +63,6 @@ from samesense.data.rows.text_columns import (
     refuse_objects,
     refuse_text,
     text_column,
-    titled_text,
     triplet_columns,
 )
 from samesense.data.rows.yes_no import are_answers
@@ -191,31 +191,38 @@ def _refuse_table(source: Source) -> None:
         return
     texts = (str(cells[TEXT]) for _, cells in islice(line_rows(source), SNIFFED_ROWS))
     lines = [text for text in texts if text.strip()]
-    table_form = _form_of_table(lines)
-    if table_form is not None:
-        description, suffix = table_form
+    table = _detect_table(lines)
+    if table is not None:
         fix = "Rename it, with the names of its columns in the first line."
-        if suffix == ".jsonl":
+        if table.suffix == ".jsonl":
             fix = "Rename it."
-        raise DataError(f"{source}: {description}, and its name does not end in {suffix}. {fix}")
+        raise DataError(f"{source}: {table.description}, and its name does not end in {table.suffix}. {fix}")
 
 
-def _form_of_table(lines: Sequence[str]) -> tuple[str, str] | None:
-    """Return a description of a text file that is a table or JSON, with its proper ending; ``None`` if it has texts."""
+class _MisnamedTable(NamedTuple):
+    """Why a text file seems to be a table, and the ending that it should have."""
+
+    description: str
+    suffix: str
+
+
+def _detect_table(lines: Sequence[str]) -> _MisnamedTable | None:
+    """Return why the lines of a text file seem to be those of a table or of JSON; ``None`` if they are texts."""
     if not lines:
         return None
     # More than half, because a text may quote JSON.
     if sum(line.startswith('{"') and line.endswith("}") for line in lines) > len(lines) // 2:
-        return "each line is a JSON object", ".jsonl"
+        return _MisnamedTable("each line is a JSON object", ".jsonl")
     # The same number of tabs in nine of ten lines is a table.
     tabs = [line.count("\t") for line in lines]
     tab_count = max(set(tabs), key=tabs.count)
     if len(tabs) > 1 and tab_count and 10 * tabs.count(tab_count) >= 9 * len(tabs):
-        return f"its lines have as many tabs each ({tab_count}), so that it is a table", ".tsv"
+        return _MisnamedTable(f"its lines have as many tabs each ({tab_count}), so that it is a table", ".tsv")
     # Whatever the delimiter is: two known names in one line are no text.
     names = [normalize_name(name.strip('"')) for name in re.split(r"[,;|\t]", lines[0])]
     if len(lines) > 1 and len(KNOWN_NAMES.intersection(names)) > 1:
-        return f"its first line, {excerpt(lines[0])}, has the names of columns, so that it is a table", ".csv"
+        description = f"its first line, {excerpt(lines[0])}, has the names of columns, so that it is a table"
+        return _MisnamedTable(description, ".csv")
     return None
 
 
@@ -430,12 +437,12 @@ def _detect_named_classes(texts: Sequence[str], single_column: str | None, label
 
 def _guess_titled(rows: Sequence[Row]) -> DetectedKind | None:
     """Return sentences with classes as the kind of texts that have a title and a class; ``None`` without a title."""
-    titled = titled_text(rows)
+    titled = find_titled_text(rows)
     if titled is None:
         return None
-    title, text, label = titled
+    evidence = f"a column of texts, {titled.text}, and {titled.label}, without {titled.title}"
     hint = f"for pairs of the two, `columns` {quote_columns(','.join(titled))}"
-    return _guess("classes", [text, label], f"a column of texts, {text}, and {label}, without {title}; {hint}")
+    return _guess("classes", [titled.text, titled.label], f"{evidence}; {hint}")
 
 
 def _detect_text_column(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from contextlib import suppress
 from pathlib import Path
-from typing import cast, get_args
+from typing import NamedTuple, cast, get_args
 
 from samesense.encoder.model_files import ADAPTERS, AdapterConfig, check_model_files, read_model_file
 from samesense.errors import ConfigError, MissingExtraError, ModelError
@@ -111,17 +111,25 @@ def is_template(prompt: str | None) -> bool:
     return prompt is not None and PLACE in prompt
 
 
-def split_options(name: str) -> tuple[str, PoolingName | None, str | None]:
-    """Return the name of a model, and the pooling and the template that may follow it.
+class NameOptions(NamedTuple):
+    """The name of a model by itself, and the pooling and the template that may follow it."""
+
+    base: str
+    pooling: PoolingName | None = None
+    template: str | None = None
+
+
+def split_options(name: str) -> NameOptions:
+    """Split the pooling and the template off the name of a model.
 
     A folder of the whole name comes first. ConfigError if what follows the question mark is neither.
 
     Example:
         >>> split_options('a/model?lasttoken&template="{text}" is about "')
-        ('a/model', 'lasttoken', '"{text}" is about "')
+        NameOptions(base='a/model', pooling='lasttoken', template='"{text}" is about "')
     """
     if "?" not in name or Path(name).expanduser().exists():
-        return name, None, None
+        return NameOptions(name)
     head, marker, template = name.partition("template=")
     if marker and head.endswith("?"):
         base = head.removesuffix("?")
@@ -133,4 +141,4 @@ def split_options(name: str) -> tuple[str, PoolingName | None, str | None]:
             f"After ? stands the pooling of a model, one of {', '.join(get_args(PoolingName))}, or template=TEXT with "
             f"{{text}} in it, or both with & between them; received ?{name.removeprefix(base + '?')}."
         )
-    return base, cast("PoolingName | None", pooling or None), template or None
+    return NameOptions(base, cast("PoolingName | None", pooling or None), template or None)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
 
 from torch import nn
 from transformers import TrainerCallback
@@ -74,6 +74,13 @@ class Job(Generic[Data, Settings]):
         return cast(Data, concat([data, self.dev]))
 
 
+class FurtherResults(NamedTuple):
+    """What a method adds to the results of a run, and to its manifest."""
+
+    results: list[Result]
+    entries: dict[str, Any]
+
+
 @dataclass(frozen=True, kw_only=True)
 class TrainingInputs:
     """What a model is trained on, and how."""
@@ -87,8 +94,7 @@ class TrainingInputs:
     callbacks: Sequence[TrainerCallback] = ()  # of the trainer
     # what takes long, and is done once the folder is taken, so that an interrupted run can be resumed
     before_training: Callable[[], None] | None = None
-    # evaluates the saved model further; returns results, and what the manifest shall hold besides
-    after_training: Callable[[], tuple[list[Result], dict[str, Any]]] | None = None
+    after_training: Callable[[], FurtherResults] | None = None  # evaluates the saved model further
 
 
 Prepare = Callable[[Any, Job[Any, Any]], TrainingInputs]

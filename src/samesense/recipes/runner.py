@@ -479,14 +479,22 @@ def _share_to_train(job: Job[Any, Any], trained: TrainOutput) -> float:
     return best_share if difference.low > 0 else 1.0
 
 
+class _Evaluation(NamedTuple):
+    """The saved model on the sets of the run, all results of the run, and what the manifest shall hold of them."""
+
+    end: Measured
+    results: list[Result]
+    manifest_entries: dict[str, Any]
+
+
 def _evaluate(
     job: Job[Any, Any],
     inputs: TrainingInputs,
     sets: Sets,
     start: _Start,
     unbiased: Mapping[str, UnbiasedScores],
-) -> tuple[Measured, list[Result], dict[str, Any]]:
-    """Return the saved model's figures, all results of the run, and what the manifest shall hold of it."""
+) -> _Evaluation:
+    """Evaluate the saved model."""
     with stage("evaluation"):
         saved = load(job.output, precision="float32", seed=job.settings.seed, cache=True)
         end = measure(saved, sets.compared, start.texts, unbiased)
@@ -506,7 +514,7 @@ def _evaluate(
     if start.measured is not None:
         start_rows = rows_of(start.measured, sets.compared)
     results = [*start_rows, *rows_of(end, sets.compared), *extra_results, *width_results]
-    return end, results, manifest_entries
+    return _Evaluation(end, results, manifest_entries)
 
 
 def _evaluate_widths(job: Job[Any, Any]) -> tuple[list[Result], dict[str, str]]:

@@ -6,6 +6,7 @@ import logging
 import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 from samesense.data.rows.columnar import Cells, may_hold_texts
 from samesense.data.rows.column_names import (
@@ -428,7 +429,7 @@ def guessed_pairs(rows: Sequence[Row]) -> str | None:
     if triplet is not None and find_name(LABEL_NAMES, spelled) is None:
         return join_columns(triplet)
     texts = find_text_columns(rows)
-    if len(texts) != 2 or {"premise", "hypothesis"} <= spelled.keys() or titled_text(rows):
+    if len(texts) != 2 or {"premise", "hypothesis"} <= spelled.keys() or find_titled_text(rows):
         return None
     label = find_name(LABEL_NAMES, spelled)
     if label is None and find_pair(TEXT_PAIRS, spelled) and len(columns_besides(names, texts)) == 1:
@@ -456,7 +457,15 @@ def triplet_columns(rows: Sequence[Row]) -> list[str] | None:
     return None
 
 
-def titled_text(rows: Sequence[Row]) -> tuple[str, str, str] | None:
+class TitledText(NamedTuple):
+    """The columns of texts with a title and a class each."""
+
+    title: str
+    text: str
+    label: str
+
+
+def find_titled_text(rows: Sequence[Row]) -> TitledText | None:
     """Return the columns with title, text and class of a table of, say, news or mails; ``None`` for other tables.
 
     A title and its text are not a pair to compare, unless the labels are decimals, as similarities are.
@@ -472,7 +481,7 @@ def titled_text(rows: Sequence[Row]) -> tuple[str, str, str] | None:
     numbers = (to_number(cells.get(label)) for _, cells in rows[:SNIFFED_ROWS])
     if any(number is not None and not number.is_integer() for number in numbers):
         return None
-    return title, text, label
+    return TitledText(title, text, label)
 
 
 _UNREAD = set[tuple[str, ...]]()

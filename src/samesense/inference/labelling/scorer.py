@@ -31,7 +31,7 @@ def _content(model: Model) -> str:
     if model.home is not None:
         base = split_maps(model.home[0])[0]
         if split_kind(base)[0] in ("", "origin"):
-            return home_of(split_options(base)[0]).fingerprint()
+            return home_of(split_options(base).base).fingerprint()
     if model.cross_encoder is not None:
         from samesense.encoder.saving.storage import weights_hash
 

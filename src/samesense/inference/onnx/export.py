@@ -198,7 +198,7 @@ def export(
 def _open(model: str | SentenceTransformer) -> SentenceTransformer:
     if isinstance(model, SentenceTransformer):
         return model.to("cpu").eval()
-    if is_cross_encoder(resolve(split_options(model)[0])):
+    if is_cross_encoder(resolve(split_options(model).base)):
         raise ModelError(f"An export ends in a sentence's vector; {model} is a cross-encoder, which has none.")
     return build_named(model, device="cpu").eval()
 
@@ -346,7 +346,7 @@ def _finish(model: str | SentenceTransformer, folder: Path, name: str, weights: 
             path.unlink()
     if not isinstance(model, str):
         return  # a model in memory has no source that a card could name
-    source = Path(resolve(split_options(model)[0]))
+    source = Path(resolve(split_options(model).base))
     if is_ours(source):
         shutil.copyfile(source / CARD, folder / CARD)
     else:

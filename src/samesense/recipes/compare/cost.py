@@ -62,7 +62,7 @@ def _cost(spec: str, model: Scorer, speed: Speed | None, disturbed: str) -> Cost
     size = None
     if model.home is not None:  # it was opened by a name
         if not kind:
-            location = split_options(base)[0]
+            location = split_options(base).base
         parameters, size = _weights(kind, location, model.backend)
     computed = _computed(model.protocol, model.backend, function=bool(kind))
     return Cost(

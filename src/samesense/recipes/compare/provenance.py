@@ -78,7 +78,7 @@ def _fingerprint(spec: str) -> str:
     folder = None
     if not kind:
         with suppress(ModelError):  # the name of a function or of an opened model leads to no folder
-            folder = local_folder(split_options(base)[0])
+            folder = local_folder(split_options(base).base)
     if folder is None:
         return ""
     files = (path for path in sorted(folder.rglob("*")) if path.is_file() and _decides(path, folder))

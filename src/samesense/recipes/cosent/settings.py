@@ -94,9 +94,9 @@ def choose(config: str, overrides: Mapping[str, Any], *, kind: str) -> tuple[str
     ``kind``; the name returned is for display.
     """
     file_settings = {} if config == "auto" else read_settings(config)
-    encoder, loss = (
-        {**file_settings, **overrides}.get(key, default) for key, default in (("encoder", "bi"), ("loss", "cosent"))
-    )
+    stated = {**file_settings, **overrides}
+    encoder = stated.get("encoder", "bi")
+    loss = stated.get("loss", "cosent")
     check_belongs(overrides, loss, encoder)
     paper = "cosent"
     if encoder == "cross":

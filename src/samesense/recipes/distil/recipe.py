@@ -32,13 +32,12 @@ from samesense.losses.distillation import Distillation
 from samesense.recipes.distil.report import KEPT, StudentReport, report_student
 from samesense.recipes.distil.settings import NO_TEACHER, DistilSettings
 from samesense.recipes.estimate import estimate as estimate_job
-from samesense.recipes.job import Job, TrainingInputs
+from samesense.recipes.job import FurtherResults, Job, TrainingInputs
 from samesense.recipes.run_folder import SECTIONS, check_new
 from samesense.recipes.runner import run as run_job
 from samesense.recipes.training_run import TrainingRun
 from samesense.recipes.unsupervised.rankcse import describe, terms, with_teachers
 from samesense.training.teachers import TeacherStore
-from samesense.types import Result
 
 METHOD = "distil"
 
@@ -78,13 +77,14 @@ def run(
     # The run calls `report` once the student is saved; the list hands its outcome back.
     reports: list[StudentReport] = []
 
-    def report() -> tuple[list[Result], dict[str, Any]]:
+    def report() -> FurtherResults:
         evaluated = tests or ([] if dev is None else [dev])
         reports.append(report_student(output, settings, train.texts, evaluated))
         # The run itself evaluates the student on the first of the tests.
         scored_by_run = {test.name for test in tests[:1]}
         results = [row for row in reports[0].results if row.seed is None or row.dataset not in scored_by_run]
-        return results, {KEPT: reports[0].content(), SECTIONS: {"Distilled": reports[0].section()}}
+        entries = {KEPT: reports[0].content(), SECTIONS: {"Distilled": reports[0].section()}}
+        return FurtherResults(results, entries)
 
     def prepared(model: SentenceTransformer, job: Job[Sentences, DistilSettings]) -> TrainingInputs:
         return replace(prepare(model, job), after_training=report)

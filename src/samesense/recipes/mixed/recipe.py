@@ -22,12 +22,11 @@ from transformers import TrainerCallback
 
 from samesense.errors import ConfigError
 from samesense.execution.ranks import world_size
-from samesense.recipes.job import Job, TrainingInputs
+from samesense.recipes.job import FurtherResults, Job, TrainingInputs
 from samesense.recipes.mixed.data import Mixture, Part
 from samesense.recipes.mixed.settings import MixedSettings
 from samesense.training.mixing import Mix, MixedCollator
 from samesense.training.texts import LogCut, TrainingTexts
-from samesense.types import Result
 
 
 def prepare(model: SentenceTransformer, job: Job[Mixture, MixedSettings]) -> TrainingInputs:
@@ -60,7 +59,7 @@ def prepare(model: SentenceTransformer, job: Job[Mixture, MixedSettings]) -> Tra
         collator=MixedCollator(collators),
         callbacks=_callbacks(inputs_by_name, texts.values()),
         before_training=_before(inputs_by_name),
-        after_training=lambda: _after(inputs_by_name),
+        after_training=lambda: _join_results(inputs_by_name),
     )
 
 
@@ -115,9 +114,12 @@ def _before(inputs_by_name: Mapping[str, TrainingInputs]) -> Callable[[], None] 
     return None
 
 
-def _after(inputs_by_name: Mapping[str, TrainingInputs]) -> tuple[list[Result], dict[str, Any]]:
-    """Return what the methods add to results and manifest."""
-    additions = [inputs.after_training() for inputs in inputs_by_name.values() if inputs.after_training]
-    return [row for rows, _ in additions for row in rows], {
-        key: value for _, entries in additions for key, value in entries.items()
-    }
+def _join_results(inputs_by_name: Mapping[str, TrainingInputs]) -> FurtherResults:
+    """Return what all methods add to results and manifest."""
+    joined = FurtherResults([], {})
+    for inputs in inputs_by_name.values():
+        if inputs.after_training is not None:
+            added = inputs.after_training()
+            joined.results.extend(added.results)
+            joined.entries.update(added.entries)
+    return joined

@@ -32,12 +32,11 @@ from samesense.failures import imported
 from samesense.inference.models.load import load
 from samesense.losses.distillation import Distillation
 from samesense.losses.mse import MSE, CrossMSE
-from samesense.recipes.job import Job, TrainingInputs
+from samesense.recipes.job import FurtherResults, Job, TrainingInputs
 from samesense.recipes.run_folder import SECTIONS
 from samesense.training.dataset import as_dataset
 from samesense.recipes.surrogate.data import Harvested, targets_of
 from samesense.recipes.surrogate.settings import SurrogateSettings
-from samesense.types import Result
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -137,9 +136,7 @@ def summarize(train: Harvested, settings: SurrogateSettings, scale: tuple[float,
     return lines
 
 
-def measure_kept(
-    job: Job[Harvested, SurrogateSettings], scale: tuple[float, float]
-) -> tuple[list[Result], dict[str, Any]]:
+def measure_kept(job: Job[Harvested, SurrogateSettings], scale: tuple[float, float]) -> FurtherResults:
     """Evaluate the saved model against Origin's scores of the held-out pairs.
 
     Returns ``spearman``, ``pearson`` and ``mse``, the mean squared error (the paper's L2), as results, and the entries
@@ -153,7 +150,7 @@ def measure_kept(
     results.append(replace(results[0], metric="mse", value=float(error), low=None, high=None))
     agreement = {"pairs": len(held), **{result.metric: result.value for result in results if result.subset == "all"}}
     agreement["variance"] = float(np.var(targets))
-    return results, {KEPT: agreement, SECTIONS: {"Surrogate": describe_kept(agreement)}}
+    return FurtherResults(results, {KEPT: agreement, SECTIONS: {"Surrogate": describe_kept(agreement)}})
 
 
 def describe_kept(agreement: Mapping[str, float]) -> str:
