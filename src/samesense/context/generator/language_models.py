@@ -268,10 +268,8 @@ def open_language_model(
         checked_weights() as weights,
     ):
         is_encoder_decoder = AutoConfig.from_pretrained(name).is_encoder_decoder
-        kind: Any = AutoModelForCausalLM
-        if is_encoder_decoder:
-            kind = AutoModelForSeq2SeqLM
-        model = kind.from_pretrained(name, dtype=dtype)
+        model_class: Any = AutoModelForSeq2SeqLM if is_encoder_decoder else AutoModelForCausalLM
+        model = model_class.from_pretrained(name, dtype=dtype)
         # Weights of the base model that are left, such as a pooler's, do not reach the hidden states.
         new = [weight for weight in weights.allow_head() if not weight.startswith(f"{model.base_model_prefix}.")]
         model.to(device)
@@ -286,21 +284,18 @@ def open_language_model(
             f"{name!r} reads in both directions, and is no causal language model: a token changes what it says before "
             "it. Name one that is causal."
         )
-    limit = None
-    if not is_encoder_decoder:
-        limit = _positions(model)
+    if is_encoder_decoder:
+        return InfillGenerator(model, tokenizer, max_tokens=max_tokens)
+    limit = _count_positions(model)
     if limit is not None:
         model.register_forward_pre_hook(partial(_check_length, limit), with_kwargs=True)
         max_tokens = max(1, min(max_tokens, limit - MARGIN))
-    if is_encoder_decoder:
-        generator: PretrainedGenerator = InfillGenerator(model, tokenizer, max_tokens=max_tokens)
-    else:
-        generator = CausalGenerator(model, tokenizer, max_tokens=max_tokens)
+    generator = CausalGenerator(model, tokenizer, max_tokens=max_tokens)
     generator.positions = limit
     return generator
 
 
-def _positions(model: Any) -> int | None:
+def _count_positions(model: Any) -> int | None:
     """Return the maximum length of a model with a position table; ``None`` without one."""
     # Not in ascending order, which would be taken for a look-up of positions.
     ids = torch.tensor([[1, 2, 1, 2]], device=model.device) % model.config.get_text_config().vocab_size

@@ -107,14 +107,7 @@ def draw_pairs(corpus: Corpus, ids: Indices, vectors: Embeddings, mixture: Mixtu
         near = _nearest(vectors, sections)
     else:
         near = np.empty((len(ids), 0), dtype=np.int64)
-    shares: dict[PairKind, float] = {
-        "random": mixture.random,
-        "neighbours": mixture.neighbours,
-        "section": mixture.section,
-    }
-    # Cumulative sums are rounded, not the counts, so that these add up to all pairs.
-    edges = np.floor(np.cumsum([0.0, *shares.values()]) / sum(shares.values()) * mixture.pairs + 0.5).astype(int)
-    requested = {kind: int(count) for kind, count in zip(shares, np.diff(edges), strict=True) if shares[kind] > 0}
+    requested = _count_pairs_by_kind(mixture)
     samplers = {
         "section": lambda count: _section_pairs(sections, count, rng),
         "neighbours": lambda count: _near_pairs(near, count, rng),
@@ -130,13 +123,31 @@ def draw_pairs(corpus: Corpus, ids: Indices, vectors: Embeddings, mixture: Mixtu
     kinds = np.repeat(np.array(list(requested), dtype=object), [len(sample) for sample in samples])
     order = rng.permutation(len(codes))
     first, second = np.divmod(codes[order], len(ids))
-    scores = np.empty(len(codes))
-    for start in range(0, len(codes), BLOCK_PAIRS):
+    planned = Planned(ids[first], ids[second], kinds[order].tolist(), requested)
+    return planned, _score_pairs(vectors, first, second)
+
+
+def _count_pairs_by_kind(mixture: Mixture) -> dict[PairKind, int]:
+    """Return the number of pairs of each kind that has a share."""
+    shares: dict[PairKind, float] = {
+        "random": mixture.random,
+        "neighbours": mixture.neighbours,
+        "section": mixture.section,
+    }
+    # Cumulative sums are rounded, not the counts, so that these add up to all pairs.
+    edges = np.floor(np.cumsum([0.0, *shares.values()]) / sum(shares.values()) * mixture.pairs + 0.5).astype(int)
+    return {kind: int(count) for kind, count in zip(shares, np.diff(edges), strict=True) if shares[kind] > 0}
+
+
+def _score_pairs(vectors: Embeddings, first: Indices, second: Indices) -> Floats:
+    """Return the cosines of pairs of unit vectors, block by block, in float64."""
+    scores = np.empty(len(first))
+    for start in range(0, len(first), BLOCK_PAIRS):
         block = slice(start, start + BLOCK_PAIRS)
         first_vectors = vectors[first[block]].astype(np.float64)
         second_vectors = vectors[second[block]].astype(np.float64)
         scores[block] = np.einsum("nd,nd->n", first_vectors, second_vectors)
-    return Planned(ids[first], ids[second], kinds[order].tolist(), requested), np.clip(scores, -1.0, 1.0)
+    return np.clip(scores, -1.0, 1.0)
 
 
 def check_targets(planned: Planned, scores: Floats) -> None:
