@@ -194,9 +194,7 @@ def drift(
     old_nearest = _nearest(before, sample, top)
     new_nearest = _nearest(after, sample, top)
     overlaps = np.array([len(np.intersect1d(a, b)) / top for a, b in zip(old_nearest, new_nearest, strict=True)])
-    either = [np.union1d(a, b) for a, b in zip(old_nearest, new_nearest, strict=True)]
-    first = np.repeat(sample, [len(ids) for ids in either])
-    second = np.concatenate(either)
+    first, second = _pairs_of_neighbours(sample, old_nearest, new_nearest)
     old_scores = cosines_of(before, first, second)
     new_scores = cosines_of(after, first, second)
     neighbours = Neighbours(
@@ -218,6 +216,14 @@ def drift(
         threshold=_threshold(old, new, pairs, threshold, (old_scores, new_scores)),
     )
     return report, neighbours
+
+
+def _pairs_of_neighbours(
+    sample: Indices, old_nearest: Sequence[Indices], new_nearest: Sequence[Indices]
+) -> tuple[Indices, Indices]:
+    """Return the pairs of each sampled text with all that are near to it by either model, as two columns."""
+    either = [np.union1d(old, new) for old, new in zip(old_nearest, new_nearest, strict=True)]
+    return np.repeat(sample, [len(ids) for ids in either]), np.concatenate(either)
 
 
 def _changed_most(neighbours: Neighbours) -> tuple[Changed, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from samesense.data import PairData
 from samesense.data.examples import Examples
@@ -152,16 +153,16 @@ def sets_of(
         ConfigError: if two sets have one name.
         DataError: if no score could correlate with the labels of a set.
     """
-    selecting = dev
-    reason = ""
-    first: tuple[ComparedSet, ...] = ()
+    use = _DevUse(dev)
     if test is not None:
-        first = (ComparedSet("test", test, test.name),)
+        use = _DevUse(dev, ComparedSet("test", test, test.name))
     elif split_dev:
-        selecting, first, reason = _verdict_on_dev(dev, most, cross_fit=cross_fit)
+        use = _verdict_on_dev(dev, most, cross_fit=cross_fit)
+    selecting = use.selecting
     if split_dev and selecting is not None and len(selecting) > most:
         selecting = selecting.take(draw_positions(len(selecting), most, SEED))
-    return _checked(Sets(selecting, (*first, *_guarded(guards)), reason))
+    first = [] if use.verdict is None else [use.verdict]
+    return _checked(Sets(selecting, (*first, *_guarded(guards)), use.reason))
 
 
 def out_of_fold_sets(train: Examples, dealt: CrossValidation, guards: Sequence[PairData] = ()) -> Sets:
@@ -196,34 +197,41 @@ def _checked(sets: Sets) -> Sets:
     return sets
 
 
-def _verdict_on_dev(
-    dev: PairData | None, most: int, *, cross_fit: bool
-) -> tuple[PairData | None, tuple[ComparedSet, ...], str]:
-    """Return the pairs of dev that select, the set of the verdict, and the reason if there is none."""
+class _DevUse(NamedTuple):
+    """The pairs that select, the set of the verdict, and the reason if there is none."""
+
+    selecting: PairData | None
+    verdict: ComparedSet | None = None
+    reason: str = ""
+
+
+def _verdict_on_dev(dev: PairData | None, most: int, *, cross_fit: bool) -> _DevUse:
     if dev is None:
-        return None, (), NOTHING_TO_COMPARE_ON
+        return _DevUse(None, reason=NOTHING_TO_COMPARE_ON)
     if len(dev) < LEAST:
         reason = (
             f"it takes {LEAST} labelled pairs that were not trained on, and dev has {len(dev)}. Give `test` FILE, or "
             'hold out a part of the training pairs, as in `test` "hold 0.2"'
         )
-        return dev, (), reason
+        return _DevUse(dev, reason=reason)
     if cross_fit and len(dev) <= most and not has_one_label(dev.labels):
         apart = folds_of_dev(dev)[1]
         description = f"of dev, each scored at the step that others chose, which share no {apart} with it"
-        return dev, (ComparedSet(CROSS_FITTED, dev, dev.name, description),), ""
-    return _split(dev)
+        return _DevUse(dev, ComparedSet(CROSS_FITTED, dev, dev.name, description))
+    return _split_dev(dev)
 
 
-def _split(dev: PairData) -> tuple[PairData | None, tuple[ComparedSet, ...], str]:
-    """Return the half of dev that selects, the half for the verdict, and the reason if there is none."""
+def _split_dev(dev: PairData) -> _DevUse:
+    """Return the half of dev that selects, and the half for the verdict."""
     fraction = min(0.5, MOST / len(dev))
     # Connected pairs stay together, so that a half may miss its size by a twentieth of dev.
     fewest = min(FEWEST, len(dev) // 2 - len(dev) // 20)
     for apart in ("sentences", "pairs"):
         with suppress(DataError):
             selecting, verdict_pairs = dev.split(fraction, SEED, apart=apart)
-            if len(verdict_pairs) >= fewest and not has_one_label(selecting.labels) and not has_one_label(verdict_pairs.labels):
+            have_labels = not (has_one_label(selecting.labels) or has_one_label(verdict_pairs.labels))
+            if len(verdict_pairs) >= fewest and have_labels:
                 description = f"of dev that selected nothing and share no {apart.removesuffix('s')} with those that did"
-                return selecting, (ComparedSet("dev", verdict_pairs, f"{dev.name} (apart)", description),), ""
-    return dev, (), "dev cannot be cut in two, as its pairs repeat or one part would have one label. Give `test` FILE"
+                return _DevUse(selecting, ComparedSet("dev", verdict_pairs, f"{dev.name} (apart)", description))
+    reason = "dev cannot be cut in two, as its pairs repeat or one part would have one label. Give `test` FILE"
+    return _DevUse(dev, reason=reason)

@@ -77,21 +77,21 @@ def run(
     with only_writer(output):
         # Written before the first run, so that a report can name what is missing.
         begin(plan, output)
-        _say_gone(plan, selected, output)
+        _warn_of_deleted_models(plan, selected, output)
         budget = RunBudget(max_runs)
         interrupted = bool(plan.tuning) and _run_cells(plan, plan.tuning, selected, output, places, budget)
         # With something left to try, the best is not known yet.
         if not interrupted and not budget.is_spent:
-            plan = settled(plan, selected, output)
+            plan = with_tuned_cells(plan, selected, output)
             interrupted = _run_cells(plan, plan.cells, selected, output, places, budget)
-    note(_unread(plan, selected, output), places)
+    note(_sum_unread(plan, selected, output), places)
     states = [status_of(cell.folder(output)) for cell in plan.every if cell.dataset in selected]
     finished = states.count("finished")
     failed = states.count("failed")
     return SweepOutput(finished, failed, len(states) - finished - failed, interrupted)
 
 
-def _unread(plan: Plan, datasets: set[str], output: Path) -> Unread:
+def _sum_unread(plan: Plan, datasets: set[str], output: Path) -> Unread:
     """Return what was not read of the texts of each data set: that of the cell which counted most, as all read them."""
     most: dict[str, Unread] = {}
     for cell in plan.every:
@@ -127,8 +127,8 @@ def datasets_of(plan: Plan, datasets: str | Sequence[str] | None) -> set[str]:
     return set(datasets or names)
 
 
-def settled(plan: Plan, datasets: set[str], output: Path) -> Plan:
-    """Return the plan with the cells of the variants that are tuned, by what was the best on dev."""
+def with_tuned_cells(plan: Plan, datasets: set[str], output: Path) -> Plan:
+    """Return the plan with the cells of the tuned variants, with the settings that were the best on dev."""
     if not plan.tuning:
         return plan
     chosen = _best_tried(plan, datasets, output)
@@ -177,7 +177,7 @@ def _run_cells(
         later = f"; {len(waiting)} of the others now, as max_runs asks"
     logger.info(f"{len(cells)} {what}, {len(cells) - len(unfinished)} of them finished{later}")
     clock = RunClock(len(waiting))
-    cell_jobs = _jobs(waiting, plan, output)
+    cell_jobs = _make_jobs(waiting, plan, output)
     interrupted = False
     try:
         with progress_bar("sweep", "run", len(cells), initial=len(cells) - len(unfinished)) as bar:
@@ -192,7 +192,7 @@ def _run_cells(
                     continue
                 bar.update()
                 clock.tell(job, status)
-                _forget(plan, output, job.cell.dataset)
+                _delete_models(plan, output, job.cell.dataset)
     except KeyboardInterrupt:
         interrupted = True
     return interrupted
@@ -200,7 +200,18 @@ def _run_cells(
 
 def begin(plan: Plan, output: Path) -> None:
     """Write the plan, and the pairs of its test sets and what selects, to which the kept scores belong."""
-    content = {
+    for splits in plan.splits.values():
+        evaluated = list(splits.tests.values())
+        if splits.dev is not None:
+            evaluated.append(splits.dev)
+        for data in evaluated:
+            _write_pairs(output / PAIRS / f"{data.sha256}.jsonl", data)
+    write_json(output / PLAN, _plan_content(plan, output), sync=True)
+
+
+def _plan_content(plan: Plan, output: Path) -> dict[str, Any]:
+    """Return a plan as it is stored."""
+    return {
         "keep": plan.file.keep,
         "against": plan.file.reference,
         "grid": plan.file.grid,
@@ -209,26 +220,19 @@ def begin(plan: Plan, output: Path) -> None:
         "dev": {entry.name: _dev_origin(entry.dev) for entry in plan.file.data},
         "tuning": [
             {
-                "variant": c.tried_for,
-                "dataset": c.dataset,
-                "tried": c.tried,
-                "folder": c.folder(output).name,
-                "chosen": plan.chosen.get((str(c.tried_for), c.dataset)) == c.tried,
+                "variant": cell.tried_for,
+                "dataset": cell.dataset,
+                "tried": cell.tried,
+                "folder": cell.folder(output).name,
+                "chosen": plan.chosen.get((str(cell.tried_for), cell.dataset)) == cell.tried,
             }
-            for c in plan.tuning
+            for cell in plan.tuning
         ],
         "cells": [
-            {"variant": c.variant, "dataset": c.dataset, "seed": c.seed, "folder": c.folder(output).name}
-            for c in plan.cells
+            {"variant": cell.variant, "dataset": cell.dataset, "seed": cell.seed, "folder": cell.folder(output).name}
+            for cell in plan.cells
         ],
     }
-    for splits in plan.splits.values():
-        evaluated = list(splits.tests.values())
-        if splits.dev is not None:
-            evaluated.append(splits.dev)
-        for data in evaluated:
-            _write_pairs(output / PAIRS / f"{data.sha256}.jsonl", data)
-    write_json(output / PLAN, content, sync=True)
 
 
 def _dev_origin(dev: str) -> str:
@@ -245,7 +249,7 @@ def _write_pairs(path: Path, data: PairData) -> None:
         write_json_lines(path, rows, sync=True)
 
 
-def _jobs(cells: Sequence[Cell], plan: Plan, output: Path) -> Iterator[CellJob]:
+def _make_jobs(cells: Sequence[Cell], plan: Plan, output: Path) -> Iterator[CellJob]:
     """Yield what is to be done; a cell whose start model cannot be cut has failed, and the others are run."""
     for cell in cells:
         job = CellJob(cell, plan.splits_of(cell), cell.folder(output), plan.file.test_precision)
@@ -260,7 +264,7 @@ def _jobs(cells: Sequence[Cell], plan: Plan, output: Path) -> Iterator[CellJob]:
         yield job
 
 
-def _forget(plan: Plan, output: Path, dataset: str) -> None:
+def _delete_models(plan: Plan, output: Path, dataset: str) -> None:
     """Delete the models that are not kept."""
     if plan.file.keep == "all":
         return
@@ -272,14 +276,15 @@ def _forget(plan: Plan, output: Path, dataset: str) -> None:
         shutil.rmtree(folder / "model", ignore_errors=True)
 
 
-def _say_gone(plan: Plan, datasets: set[str], output: Path) -> None:
+def _warn_of_deleted_models(plan: Plan, datasets: set[str], output: Path) -> None:
     """Warn of models that are to be kept now, and were not when their cells ended."""
     if plan.file.keep == "none":
         return
     gone: list[Path] = []
     for dataset in datasets:
         cells = [cell for cell in plan.every if cell.dataset == dataset and cell.seed is not None]
-        done = [folder for cell in cells if status_of(folder := cell.folder(output)) == "finished"]
+        folders_of_cells = [cell.folder(output) for cell in cells]
+        done = [folder for folder in folders_of_cells if status_of(folder) == "finished"]
         if plan.file.keep == "all" or not done:
             folders = done
         else:
