@@ -5,7 +5,7 @@ import random
 import pytest
 
 from samesense.data.extraction.blocks import Block, ExtractedText
-from samesense.data.passages import check_sizes, cut_passages, split_by_punctuation, words_of
+from samesense.data.passages import check_sizes, cut_passages, split_by_punctuation, estimate_tokens
 from samesense.errors import ConfigError
 
 
@@ -57,13 +57,13 @@ def test_nothing_is_lost_and_all_fits(seed):
     document, sentences = made(generator)
     size = generator.choice([20, 40, 100])
     overlap = generator.randint(0, size // 2)
-    passages = list(cut_passages(document, words_of, chunk_size=size, chunk_overlap=overlap))
+    passages = list(cut_passages(document, estimate_tokens, chunk_size=size, chunk_overlap=overlap))
     joined = "\n".join(passage.text for passage in passages)
     assert all(sentence in joined for sentence in sentences)
     assert all(block.text in joined for block in document.blocks if block.kind == "heading")
-    assert max(words_of([passage.text for passage in passages]), default=0) <= size
+    assert max(estimate_tokens([passage.text for passage in passages]), default=0) <= size
     assert [passage.number for passage in passages] == list(range(1, len(passages) + 1))
-    assert list(cut_passages(document, words_of, chunk_size=size, chunk_overlap=overlap)) == passages
+    assert list(cut_passages(document, estimate_tokens, chunk_size=size, chunk_overlap=overlap)) == passages
 
 
 def test_neighbours_share_whole_sentences():

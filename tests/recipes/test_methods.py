@@ -19,13 +19,6 @@ from samesense.recipes.train import plan
 from tests.messages import listen
 
 
-@pytest.fixture
-def lines(tmp_path, sentences):
-    path = tmp_path / "lines.txt"
-    path.write_text("\n".join(dict.fromkeys(sentences)) + "\n")
-    return path
-
-
 PAIRS = [("a b", "c d", 1), ("e", "f g", 0)]
 TEXTS = ["a text", "another"]
 

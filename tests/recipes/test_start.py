@@ -25,13 +25,6 @@ def tuned(tiny_trunk, tmp_path):
     return str(save(model, tmp_path / "tuned"))
 
 
-@pytest.fixture
-def lines(tmp_path, sentences):
-    path = tmp_path / "lines.txt"
-    path.write_text("\n".join(dict.fromkeys(sentences)) + "\n")
-    return path
-
-
 def test_what_is_bare(tiny_trunk, tuned):
     assert is_bare(str(tiny_trunk)) and not is_bare(tuned) and not is_bare("default")
 

@@ -39,3 +39,10 @@ class Encoder(torch.nn.Module):
 def gradient(model):
     """Return all gradients concatenated, zero where there is none."""
     return torch.cat([torch.zeros(p.numel()) if p.grad is None else p.grad.flatten() for p in model.parameters()])
+
+
+def take_gradient(model):
+    """Return all gradients concatenated, and remove them."""
+    taken = gradient(model)
+    model.zero_grad()
+    return taken

@@ -7,6 +7,7 @@ from samesense.encoder.forward.dropout import use_cheap_dropout
 from samesense.encoder.forward.grad_cache import _replay, embed_with_cached_gradients, forward, used_parameters
 from samesense.errors import ModelError
 from samesense.losses.cosent import CoSENT
+from tests.training.bert import take_gradient
 
 LABELS = torch.arange(20) % 4
 
@@ -19,12 +20,6 @@ def columns(tiny, sentences):
             module.p = 0.3
     tiny.train()
     return lambda offset=0: [tiny.preprocess(sentences[offset : offset + 20]), tiny.preprocess(sentences[::-1][:20])]
-
-
-def gradient(model):
-    flat = torch.cat([p.grad.flatten() if p.grad is not None else torch.zeros(p.numel()) for p in model.parameters()])
-    model.zero_grad()
-    return flat
 
 
 def test_replay_gives_the_loss_and_gradient_of_the_masks_that_were_drawn(tiny, columns, monkeypatch):
@@ -43,7 +38,7 @@ def test_replay_gives_the_loss_and_gradient_of_the_masks_that_were_drawn(tiny, c
             loss = CoSENT(tiny, mini_batch_num_tokens=40)(columns(), LABELS)
         torch.rand(7)  # another draw from the generator between forward and backward
         loss.backward()
-        return loss.detach(), gradient(tiny)
+        return loss.detach(), take_gradient(tiny)
 
     (loss, with_replay), (plain, without) = run(replay=True), run(replay=False)
     assert torch.equal(loss, plain)
@@ -56,11 +51,11 @@ def test_budget_changes_nothing_without_dropout(tiny, columns, budget):
     tiny.eval()
     expected = CoSENT(tiny)(columns(), LABELS)
     expected.backward()
-    gradient_whole = gradient(tiny)
+    gradient_whole = take_gradient(tiny)
     loss = CoSENT(tiny, mini_batch_num_tokens=budget)(columns(), LABELS)
     loss.backward()
     torch.testing.assert_close(loss, expected, atol=1e-5, rtol=1e-5)
-    torch.testing.assert_close(gradient(tiny), gradient_whole, atol=2e-5, rtol=1e-3)
+    torch.testing.assert_close(take_gradient(tiny), gradient_whole, atol=2e-5, rtol=1e-3)
 
 
 def test_two_forwards_before_one_backward(tiny, columns):
@@ -71,11 +66,11 @@ def test_two_forwards_before_one_backward(tiny, columns):
 
     first, second = losses()
     (first + second).backward()
-    together = gradient(tiny)
+    together = take_gradient(tiny)
     first, second = losses()
     second.backward()
     first.backward()
-    torch.testing.assert_close(gradient(tiny), together, atol=1e-6, rtol=1e-5)
+    torch.testing.assert_close(take_gradient(tiny), together, atol=1e-6, rtol=1e-5)
 
 
 def test_a_batch_within_the_budget_is_not_computed_twice(tiny, columns, monkeypatch):
@@ -105,9 +100,9 @@ def test_activations_held_are_those_of_one_part(tiny, columns):
 def test_loss_scale_passes_through(tiny, columns):
     tiny.eval()
     CoSENT(tiny, mini_batch_num_tokens=40)(columns(), LABELS).backward()
-    once = gradient(tiny)
+    once = take_gradient(tiny)
     (CoSENT(tiny, mini_batch_num_tokens=40)(columns(), LABELS) * 1024).backward()
-    torch.testing.assert_close(gradient(tiny) / 1024, once, atol=1e-6, rtol=1e-4)
+    torch.testing.assert_close(take_gradient(tiny) / 1024, once, atol=1e-6, rtol=1e-4)
 
 
 def test_gradients_of_many_parts_are_added_up_in_float32(tiny, columns):
@@ -118,7 +113,7 @@ def test_gradients_of_many_parts_are_added_up_in_float32(tiny, columns):
         with torch.autocast("cpu", torch.bfloat16, enabled=half):
             loss = CoSENT(tiny, mini_batch_num_tokens=budget)(columns(), LABELS)
         loss.backward()
-        return gradient(tiny)
+        return take_gradient(tiny)
 
     exact = run(None, half=False)
     whole, chunked = ((run(budget, half=True) - exact).norm() / exact.norm() for budget in (None, 8))

@@ -26,7 +26,8 @@ from samesense.recipes.sweep.identity import fingerprint_of
 from samesense.training.lora import WEIGHTS, add_adapters, keep, merge
 from samesense.training.settings import TrainingSettings
 from tests.training.test_fit import At, Killed, killed, run_of, weights
-from tests.training.test_large_batches import LABELS, gradient
+from tests.training.bert import take_gradient
+from tests.training.test_large_batches import LABELS
 
 pytest.importorskip("peft")
 
@@ -82,10 +83,10 @@ def test_a_token_budget_changes_nothing(tiny, sentences, budget):
     tiny.eval()
     columns = [tiny.preprocess(sentences[:20]), tiny.preprocess(sentences[::-1][:20])]
     CoSENT(tiny)(columns, LABELS).backward()
-    expected = gradient(tiny)
+    expected = take_gradient(tiny)
     assert expected.abs().sum() > 0
     CoSENT(tiny, mini_batch_num_tokens=budget)(columns, LABELS).backward()
-    torch.testing.assert_close(gradient(tiny), expected, atol=2e-5, rtol=1e-3)
+    torch.testing.assert_close(take_gradient(tiny), expected, atol=2e-5, rtol=1e-3)
 
 
 def test_resume_gives_the_uninterrupted_run(start, tmp_path):

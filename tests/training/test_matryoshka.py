@@ -16,16 +16,11 @@ from samesense.losses.info_nce import InfoNCE, projection
 from samesense.losses.softmax import Softmax
 from samesense.recipes.cosent.settings import CosentSettings
 from tests.command import run_command
+from tests.training.bert import take_gradient
 from tests.training.registered import specs, trained_on
 
 BI = specs("bi")
 WIDTHS = (16, 8)
-
-
-def gradient(model):
-    gradients = [torch.zeros(p.numel()) if p.grad is None else p.grad.flatten() for p in model.parameters()]
-    model.zero_grad()
-    return torch.cat(gradients)
 
 
 def made(model, spec, rows=12, **options):
@@ -60,7 +55,7 @@ def test_a_token_budget_changes_nothing(tiny, name):
         nest(loss, WIDTHS, 32)
         value = loss(columns, labels)
         value.backward()
-        values.append((value.detach(), gradient(tiny)))
+        values.append((value.detach(), take_gradient(tiny)))
     torch.testing.assert_close(values[0], values[1], atol=2e-5, rtol=1e-3)
 
 
