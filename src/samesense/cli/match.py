@@ -48,15 +48,7 @@ def match(
     form = ".tsv"
     if output != "-":
         form = format_of(output, source)
-    # A match has columns of two rows, which a line of text cannot hold.
-    if form == ".txt":
-        raise ConfigError(f"Matches are a table, .tsv, .csv, .jsonl or .parquet; received `output` {output!r}.")
-    # The two would be mixed on standard output.
-    if json and output == "-":
-        raise ConfigError("With `json` standard output has the counts; name a file for the matches: `output`.")
-    # It can be read once.
-    if source == target == "-":
-        raise ConfigError("Standard input can be one of the two files; received it twice. Name a file.")
+    _check_files(source, target, output, form, json=json)
     outputs = [output]
     unmatched_form = None
     if unmatched is not None:
@@ -85,6 +77,19 @@ def match(
     if json:
         put_json([matched.to_dict()])
     logger.info(str(matched))
+
+
+def _check_files(source: str, target: str, output: str, form: str, *, json: bool) -> None:
+    """Raise ConfigError for an output that cannot hold matches, or standard input or output that is used twice."""
+    # A match has columns of two rows, which a line of text cannot hold.
+    if form == ".txt":
+        raise ConfigError(f"Matches are a table, .tsv, .csv, .jsonl or .parquet; received `output` {output!r}.")
+    # The two would be mixed on standard output.
+    if json and output == "-":
+        raise ConfigError("With `json` standard output has the counts; name a file for the matches: `output`.")
+    # It can be read once.
+    if source == target == "-":
+        raise ConfigError("Standard input can be one of the two files; received it twice. Name a file.")
 
 
 MATCHED = ("row", "match_row", "cosine")

@@ -43,15 +43,7 @@ def sweep(
         dry_run: check everything, list the runs, and stop.
         json: print one JSON object per finished run and test set instead of tables.
     """
-    folder = output
-    if folder is None and (table or file.is_dir()):
-        folder = file
-    # A folder has no file of settings from which runs could be made.
-    if folder is None or (file.is_dir() and not table):
-        raise ConfigError(
-            "A sweep is run from a file into a folder: samesense sweep FILE --output FOLDER. "
-            "The tables of one: samesense sweep FOLDER --table."
-        )
+    folder = _folder_of_sweep(file, output, table=table)
     files = OutputFiles(options.pop("latex"), options.pop("figures"))
     if table:
         _refuse({"set": set_, "dry_run": dry_run, **options, "jobs": options["jobs"] != "auto"})
@@ -60,19 +52,9 @@ def sweep(
         return
     if not file.is_file():  # before torch is loaded, which takes seconds
         raise missing_file_error(str(file))
-    from samesense.recipes.sweep.file import read_sweep
-    from samesense.recipes.sweep.pace import check_max_runs
-    from samesense.recipes.sweep.plan import make_plan
-    from samesense.recipes.sweep.run import PLAN, check_output, datasets_of, describe, run
-    from samesense.recipes.sweep.workers import check_jobs
+    from samesense.recipes.sweep.run import PLAN, datasets_of, describe, run
 
-    check_jobs(options["jobs"])
-    check_max_runs(options["max_runs"])
-    check_output(folder)
-    sweep_file = read_sweep(file, dict(named_values("--set", set_)))
-    # Before the runs, which may take days.
-    files.check([file, *sweep_file.sources()])
-    plan = make_plan(sweep_file)
+    plan = _make_plan(file, dict(named_values("--set", set_)), folder, files, options)
     selected = datasets_of(plan, options["datasets"])
     for line in describe(plan):
         logger.info(line)
@@ -94,6 +76,38 @@ def sweep(
         )
         # Some of the work failed.
         sys.exit(1)
+
+
+def _folder_of_sweep(file: Path, output: Path | None, *, table: bool) -> Path:
+    """Return the folder of a sweep; ConfigError if there is none, or no file from which runs could be made."""
+    folder = output
+    if folder is None and (table or file.is_dir()):
+        folder = file
+    # A folder has no file of settings from which runs could be made.
+    if folder is None or (file.is_dir() and not table):
+        raise ConfigError(
+            "A sweep is run from a file into a folder: samesense sweep FILE --output FOLDER. "
+            "The tables of one: samesense sweep FOLDER --table."
+        )
+    return folder
+
+
+def _make_plan(
+    file: Path, placeholders: Mapping[str, str], folder: Path, files: OutputFiles, options: Mapping[str, Any]
+) -> Plan:
+    """Check all that can be checked before the runs, which may take days, and plan them."""
+    from samesense.recipes.sweep.file import read_sweep
+    from samesense.recipes.sweep.pace import check_max_runs
+    from samesense.recipes.sweep.plan import make_plan
+    from samesense.recipes.sweep.run import check_output
+    from samesense.recipes.sweep.workers import check_jobs
+
+    check_jobs(options["jobs"])
+    check_max_runs(options["max_runs"])
+    check_output(folder)
+    sweep_file = read_sweep(file, placeholders)
+    files.check([file, *sweep_file.sources()])
+    return make_plan(sweep_file)
 
 
 def _refuse(idle: Mapping[str, object]) -> None:
