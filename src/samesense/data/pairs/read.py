@@ -63,22 +63,25 @@ def read_pairs(
     reader = _RowReader(resolved)
     texts = collect_columns(reader.texts(chain(first, rows)), TEXTS[: 2 if resolved.subset is None else 3])
     parsed = _parse_label_cells(reader.labels, resolved, name, label_order, label_range)
-    # A row without a label is left out anyway, whatever its texts are.
-    problems = [(position, problem) for position, problem in reader.problems if position not in parsed.unlabelled]
-    problems += [
-        (position, BadRow(reader.numbers[position], str(resolved.label), *problem))
-        for position, problem in parsed.problems.items()
-    ]
-    if problems and not drop_bad_rows:
-        raise bad_rows_error(name, [problem for _, problem in problems], len(reader.numbers), limit_reported)
-    bad = {position for position, _ in problems}
-    usable = np.delete(np.arange(len(reader.numbers)), sorted(parsed.unlabelled | bad))
+    bad = _bad_rows(reader, parsed, resolved)
+    if bad and not drop_bad_rows:
+        raise bad_rows_error(name, list(chain.from_iterable(bad.values())), len(reader.numbers), limit_reported)
+    usable = np.delete(np.arange(len(reader.numbers)), sorted(parsed.unlabelled | bad.keys()))
     if not len(usable):
         raise DataError(
             f"{name}: no row is left of {len(reader.numbers)}; {len(bad)} cannot be used and {len(parsed.unlabelled)} "
             "have no label (-, -1 or empty, as in test parts with hidden labels). Give a file with labels."
         )
     return _assemble(texts, reader, usable, resolved, parsed, name, len(bad))
+
+
+def _bad_rows(reader: _RowReader, parsed: ParsedLabels, columns: Columns) -> dict[int, list[BadRow]]:
+    """Return the problems of rows by position, without those of rows that have no label and are left out anyway."""
+    bad = {position: [*problems] for position, problems in reader.problems.items()}
+    for position, problem in parsed.problems.items():
+        bad_label = BadRow(reader.numbers[position], str(columns.label), problem.what, problem.fix)
+        bad.setdefault(position, []).append(bad_label)
+    return {position: problems for position, problems in bad.items() if position not in parsed.unlabelled}
 
 
 class _RowReader:
@@ -89,7 +92,7 @@ class _RowReader:
         self.partners = [name for name in (columns.text2, columns.negative) if name is not None]
         self.numbers = array("q")  # row numbers, as the source counts them
         self.labels: list[object] = []  # label cells; equal strings share one object to save memory
-        self.problems: list[tuple[int, BadRow]] = []  # (position of the row, problem of its text)
+        self.problems: dict[int, list[BadRow]] = {}  # of the texts, by the position of the row
         self._label_strings: dict[str, str] = {}
 
     def texts(self, rows: Iterable[Row]) -> Iterator[tuple[str, ...]]:
@@ -101,7 +104,8 @@ class _RowReader:
             self.numbers.append(number)
             self.labels.append(self._label(cells))
             problems = bad_texts(row, names)
-            self.problems += [(position, problem) for problem in problems]
+            if problems:
+                self.problems[position] = problems
             bad_columns = {problem.column for problem in problems}
             ends: tuple[str, ...] = ()
             if subset_column is not None:
