@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from samesense.cli.command import reads_tables
 from samesense.cli.output import Json, Several, logger, put, put_json
-from samesense.data.tuples.paraphrase import PARAPHRASER, AugmentName
+from samesense.data.tuples.augmentations import PARAPHRASER, AugmentName
 
 # Commands import what they use when they run, so that --help and completion stay quick.
 
@@ -39,7 +39,7 @@ def augment(
         json: print one JSON object per example.
     """
     from samesense.data.tuples.augment import examples
-    from samesense.data.tuples.paraphrase import augment_named
+    from samesense.data.tuples.augmentations import augment_named
     from samesense.data.tuples.read import read_tuples
 
     read = read_tuples(data, columns=columns, label_order=label_order)

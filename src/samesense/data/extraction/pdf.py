@@ -94,7 +94,9 @@ def _pdf_errors(name: str) -> Iterator[None]:
     try:
         yield
     except DataError as error:
-        raise error if str(error).startswith(name) else DataError(f"{name}: {error}.") from error
+        if str(error).startswith(name):
+            raise
+        raise DataError(f"{name}: {error}.") from error
     except MissingExtraError:
         raise
     except (Exception, RecursionError) as error:

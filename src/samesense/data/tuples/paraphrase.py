@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from samesense.data.tuples.augment import Augment, Variant, deletion, random_of, synonyms
+from samesense.data.tuples.augment import Augment, Variant, random_of
 from samesense.data.tuples.completion import normalize_text
 from samesense.errors import ConfigError
 from samesense.execution.progress import without_bars
@@ -18,15 +18,6 @@ if TYPE_CHECKING:
 
 BEAMS = 4
 """Least number of beams; a text with more variants gets one beam for each."""
-
-AugmentName = Literal["none", "deletion", "synonym", "paraphrase"]
-
-SHARES = {"deletion": 0.1, "synonym": 0.2, "paraphrase": 0.5}
-"""Default share of the words, or for ``paraphrase`` of the texts, that an augmentation changes."""
-
-PARAPHRASER = "prithivida/parrot_paraphraser_on_T5"
-"""The paraphrasing model that the paper used."""
-
 
 def paraphrase(
     model: str,
@@ -122,19 +113,3 @@ def _generate(
         )
     decoded = tokenizer.batch_decode(sequences, skip_special_tokens=True)
     return [decoded[start : start + count] for start in range(0, len(decoded), count)]
-
-
-def augment_named(
-    name: AugmentName, *, fraction: float | None = None, seed: int = 0, paraphraser: str = PARAPHRASER
-) -> Augment | None:
-    """Return the augmentation of this name, ``None`` for ``"none"``; ``fraction`` is of the words, or of the texts."""
-    used_fraction = SHARES.get(name, 0.0) if fraction is None else fraction
-    match name:
-        case "deletion":
-            return deletion(used_fraction, seed=seed)
-        case "synonym":
-            return synonyms(used_fraction, seed=seed)
-        case "paraphrase":
-            return paraphrase(paraphraser, used_fraction, seed=seed)
-        case "none":
-            return None

@@ -21,7 +21,7 @@ from samesense.data.pairs.targets import Targets
 from samesense.data.tuples.augment import Augment, augment_positives, example_lines
 from samesense.data.tuples.completion import Completion, key_of
 from samesense.data.tuples.data import TupleData
-from samesense.data.tuples.paraphrase import augment_named
+from samesense.data.tuples.augmentations import augment_named
 from samesense.execution.ranks import world_size
 from samesense.recipes.job import Job, TrainingInputs
 from samesense.training.dataset import as_dataset
