@@ -56,8 +56,8 @@ def paraphrase(
         chosen_set = set(chosen)
         for variant in variants:
             text, number = variant
-            paraphrase = written[text][number] if variant in chosen_set else ""
-            rewritten.append(paraphrase if _differs(paraphrase, text) else None)
+            candidate = written[text][number] if variant in chosen_set else ""
+            rewritten.append(candidate if _differs(candidate, text) else None)
         return rewritten
 
     return rewrite
