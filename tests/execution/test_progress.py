@@ -8,7 +8,8 @@ from itertools import pairwise
 import pytest
 
 from samesense.execution import progress
-from samesense.execution.progress import Laps, clock_time, progress_bar, stage, time_summary
+from samesense.execution.progress import progress_bar, stage
+from samesense.execution.timing import Laps, clock_time, time_summary
 from tests.messages import forget_listeners, listen
 
 

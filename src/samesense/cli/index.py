@@ -18,7 +18,8 @@ from samesense.api import index as api
 from samesense.cli.command import command_of, reads_tables
 from samesense.cli.output import DropTexts, Flag, Json, Text, logger, put, put_json, put_row
 from samesense.errors import ConfigError
-from samesense.execution.progress import Laps, progress_bar, time_summary
+from samesense.execution.progress import progress_bar
+from samesense.execution.timing import Laps, time_summary
 from samesense.inference.stores.copy import StoreName
 from samesense.types import Precision
 

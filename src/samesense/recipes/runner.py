@@ -21,7 +21,8 @@ from samesense.encoder.assembly.vocabulary import unknown_share
 from samesense.encoder.forward.precision import PrecisionChoice
 from samesense.encoder.saving.storage import save
 from samesense.errors import ConfigError
-from samesense.execution.progress import Laps, stage
+from samesense.execution.progress import stage
+from samesense.execution.timing import Laps
 from samesense.execution.ranks import is_main, world_size
 from samesense.inference.models.load import load
 from samesense.metrics import paired_bootstrap, spearman

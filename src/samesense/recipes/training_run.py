@@ -9,7 +9,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from samesense.execution.progress import time_summary
+from samesense.execution.timing import time_summary
 from samesense.reports.run_verdict import CROSS_FITTED, Verdict
 from samesense.results import Results, Shown
 

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, nn
 from transformers import EarlyStoppingCallback, TrainerCallback, TrainerState
 
-from samesense.execution.progress import Laps, progress_bar
+from samesense.execution.progress import progress_bar
+from samesense.execution.timing import Laps
 from samesense.files import read_json, replacing, write_json, write_json_lines
 
 DEV_METRIC = "dev_spearman"

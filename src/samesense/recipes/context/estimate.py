@@ -12,7 +12,8 @@ from typing import Any
 from samesense.context.corpus.corpus import Corpus
 from samesense.context.generator.base import KINDS
 from samesense.execution.executors import usual_workers
-from samesense.execution.progress import progress_bar, stage, time_summary
+from samesense.execution.progress import progress_bar, stage
+from samesense.execution.timing import time_summary
 from samesense.execution.threads import torch_threads
 from samesense.recipes.context.documents import Documents
 from samesense.recipes.context.settings import ContextSettings, surrogate_settings

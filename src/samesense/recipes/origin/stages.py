@@ -16,7 +16,8 @@ from pydantic import Field
 from samesense.context.corpus.corpus import Corpus
 from samesense.data.documents import Document, document_sentences
 from samesense.errors import ConfigError, OutputError
-from samesense.execution.progress import stage, time_summary
+from samesense.execution.progress import stage
+from samesense.execution.timing import time_summary
 from samesense.failures import shorten_text
 from samesense.files import is_empty
 from samesense.hashes import content_hash

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from samesense.choices import BackendOption
-from samesense.execution.progress import clock_time
 from samesense.execution.speed import ROUNDS, Speed
+from samesense.execution.timing import clock_time
 from samesense.reports.tables import markdown, markdown_table
 from samesense.reports.verdict import speed_text
 from samesense.results import Results, Shown, one_line, plain

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from samesense.errors import ConfigError
-from samesense.execution.progress import clock_time
+from samesense.execution.timing import clock_time
 from samesense.recipes.sweep.cell import RESULTS, CellJob, read_record
 from samesense.recipes.sweep.plan import Cell
 from samesense.reports import read_results
