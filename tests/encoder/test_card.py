@@ -118,7 +118,7 @@ def test_what_is_not_known_is_said_and_not_guessed(tiny, tmp_path):
 
 
 def test_a_name_that_is_no_folder_is_a_base_on_the_hub(tmp_path):
-    write_card(tmp_path, facts("owner/absent", pairs=True))
+    write_card(tmp_path, facts("owner/absent", is_cross_encoder=True))
     metadata = ModelCard.load(tmp_path / "README.md").data
     assert (metadata.base_model, metadata.pipeline_tag) == ("owner/absent", "text-ranking")
     assert "model.predict([(" in (tmp_path / "README.md").read_text(encoding="utf-8")

@@ -150,7 +150,7 @@ def _unread(value: dict[str, Any]) -> dict[str, Any]:
     if counted is None or not counted.any:
         return {}
     texts = {name: cell for name, cell in value.items() if name.startswith(("text", "query")) and isinstance(cell, str)}
-    kinds = {name: kind for name, text in texts.items() if (kind := counted.kind_of(text)) is not None}
+    kinds = {name: kind for name, text in texts.items() if (kind := counted.reason_for(text)) is not None}
     unread: Any = counted.figures
     if texts:
         unread = kinds

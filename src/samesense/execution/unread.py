@@ -19,7 +19,7 @@ from samesense.failures import shorten_text
 
 logger = logging.getLogger(__name__)
 
-What = Literal["cut", "unknown"]
+UnreadReason = Literal["cut", "unknown"]
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -44,8 +44,8 @@ LASTING = ("serve",)
 
 
 @dataclass
-class Kind:
-    """Texts of one kind: their number, and the first of them, with its row number if known."""
+class TextCount:
+    """A number of distinct texts, and the first of them, with its row number if known."""
 
     count: int = 0
     example: str = ""
@@ -71,7 +71,7 @@ class Kind:
         self._hashes.update(map(hash, texts))
         self.count += len(self._hashes) - before
 
-    def take(self, added: Kind) -> None:
+    def take(self, added: TextCount) -> None:
         """Add the count of another kind; a text that both have seen counts once."""
         fresh = added._hashes - self._hashes
         # texts beyond the remembered ones cannot be compared, and all count
@@ -103,9 +103,9 @@ class Unread:
         self.command = command
         self.longest = 0
         self.unit = "tokens"
-        self.cut = Kind()
-        self.unknown = Kind()
-        self._texts = Kind()
+        self.cut = TextCount()
+        self.unknown = TextCount()
+        self._texts = TextCount()
         self._logged: dict[str, int] = {}
         self._rows: list[tuple[Sequence[str], Sequence[int] | None]] = []
 
@@ -116,7 +116,7 @@ class Unread:
 
     @texts.setter
     def texts(self, count: int) -> None:
-        self._texts = Kind(count)
+        self._texts = TextCount(count)
 
     def see(self, texts: Sequence[str]) -> None:
         """Count texts that are encoded."""
@@ -138,8 +138,11 @@ class Unread:
         """The counts and examples as JSON types, for :meth:`add_summary` in another process; empty if all was read."""
         if not self.any:
             return {}
-        kinds = {"cut": self.cut, "unknown": self.unknown}
-        entries = {name: [kind.count, self._row(kind.example), shorten_text(kind.example, SHOWN)] for name, kind in kinds.items()}
+        counts = {"cut": self.cut, "unknown": self.unknown}
+        entries = {
+            name: [count.count, self._row(count.example), shorten_text(count.example, SHOWN)]
+            for name, count in counts.items()
+        }
         return {"texts": self.texts, "longest": self.longest, "unit": self.unit, **entries}
 
     def add_summary(self, summary: Mapping[str, Any], rows: int = 0) -> None:
@@ -159,7 +162,7 @@ class Unread:
         """Register the texts of a source's rows, so that an example has a row number; rows count from 0."""
         self._rows.append((texts, row_numbers))
 
-    def kind_of(self, text: str) -> What | None:
+    def reason_for(self, text: str) -> UnreadReason | None:
         """Return why a text was not read whole; ``None`` if it was."""
         if self.cut.has(text):
             return "cut"
@@ -218,7 +221,7 @@ class Unread:
         for line in self.lines():
             logger.warning(line)
 
-    def _such_as(self, kind: Kind) -> str:
+    def _such_as(self, kind: TextCount) -> str:
         text = kind.example
         if not text:
             return ""

@@ -308,8 +308,8 @@ def card_of(output: Path, record: Mapping[str, Any]) -> Card:
         name=output.resolve().name,
         base=base,
         method=method,
-        pairs=settings.get("encoder") == "cross",
-        pretrained=record["method"] == PRETRAIN,
+        is_cross_encoder=settings.get("encoder") == "cross",
+        is_language_model=record["method"] == PRETRAIN,
         **rights,
         data=[
             CardData(split, name_without_folder(dataset["source"]), dataset["rows"], dataset["sha256"])

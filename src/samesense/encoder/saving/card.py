@@ -59,8 +59,8 @@ class Card:
     name: str  # of the model
     base: str  # start model, as the user named it
     method: str  # what was done to it
-    pairs: bool = False  # whether it is a cross-encoder
-    pretrained: bool = False  # whether it is a language model, to be trained further
+    is_cross_encoder: bool = False
+    is_language_model: bool = False  # to be trained further
     license: str | None = None  # None copies that of the base
     language: Sequence[str] = ()  # empty copies those of the base
     data: Sequence[CardData] = ()
@@ -78,14 +78,14 @@ def write_card(folder: Path, card: Card) -> None:
     front = _front_matter(card, stated)
     blocks = [
         f"# {plain(card.name)}",
-        _introduction(card),
+        _introduce(card),
         _table(["", ""], _fact_rows(folder, card, stated)),
         "## Use",
-        _use(card),
-        *_data(card),
-        *_evaluation(card),
+        _describe_use(card),
+        *_describe_data(card),
+        *_describe_evaluation(card),
         *(block for heading, text in card.sections.items() for block in (f"## {heading}", text)),
-        *_settings(card),
+        *_describe_settings(card),
     ]
     write_text(folder / FILE, f"---\n{front}\n---\n\n" + "\n\n".join(blocks) + "\n")
 
@@ -179,7 +179,7 @@ def _base_id(base: str, stated: Mapping[str, Any]) -> str | list[str] | None:
 
 
 def _front_matter(card: Card, stated: Mapping[str, Any]) -> str:
-    kind = "cross-encoder" if card.pairs else "sentence-transformers"
+    kind = "cross-encoder" if card.is_cross_encoder else "sentence-transformers"
     hub = sorted({dataset.name.partition(":")[0] for dataset in card.data if _on_hub(dataset.name)})
     data = ModelCardData(
         language=stated.get("language"),
@@ -196,9 +196,9 @@ def _front_matter(card: Card, stated: Mapping[str, Any]) -> str:
 
 
 def _pipeline(card: Card) -> str:
-    if card.pairs:
+    if card.is_cross_encoder:
         return "text-ranking"
-    if card.pretrained:
+    if card.is_language_model:
         return "feature-extraction"
     return "sentence-similarity"
 
@@ -220,11 +220,11 @@ def _on_hub(name: str) -> bool:
     return "/" in name and not Path(name).suffix
 
 
-def _introduction(card: Card) -> str:
+def _introduce(card: Card) -> str:
     kind = "An encoder for the similarity of sentences"
-    if card.pairs:
+    if card.is_cross_encoder:
         kind = "A cross-encoder, which reads two texts together and scores the similarity of sentences"
-    elif card.pretrained:
+    elif card.is_language_model:
         kind = "A language model, to be trained for the similarity of sentences before use"
     return f"{kind}: {code(_without_folders(card.base))}, {plain(card.method)}, by samesense."
 
@@ -251,24 +251,24 @@ def _dimensions(folder: Path) -> int | None:
     return dim
 
 
-def _use(card: Card) -> str:
-    if card.pretrained:
+def _describe_use(card: Card) -> str:
+    if card.is_language_model:
         return f'```bash\nsamesense train pairs.tsv --model "{HERE}" --output model\n```'
-    kind, call = ("CrossEncoder", "predict") if card.pairs else ("SentenceTransformer", "encode")
     first = "The train leaves at noon."
     second = "At twelve there is a train."
-    if card.pairs:
-        texts = f'[("{first}", "{second}")]'
-    else:
-        texts = f'["{first}", "{second}"]'
+    model_class = "SentenceTransformer"
+    call = f'encode(["{first}", "{second}"])'
+    if card.is_cross_encoder:
+        model_class = "CrossEncoder"
+        call = f'predict([("{first}", "{second}")])'
     return (
-        f'```python\nfrom sentence_transformers import {kind}\n\nmodel = {kind}("{HERE}")\n'
-        f"print(model.{call}({texts}))\n```\n\n"
+        f'```python\nfrom sentence_transformers import {model_class}\n\nmodel = {model_class}("{HERE}")\n'
+        f"print(model.{call})\n```\n\n"
         f'```bash\nsamesense similarity "{HERE}" "{first}" "{second}"\n```'
     )
 
 
-def _data(card: Card) -> list[str]:
+def _describe_data(card: Card) -> list[str]:
     if not card.data:
         return []
     rows = [
@@ -279,9 +279,9 @@ def _data(card: Card) -> list[str]:
     return ["## Data", _table(["part", "name", "rows", "hash"], rows), note, *map(plain, card.label_use)]
 
 
-def _evaluation(card: Card) -> list[str]:
+def _describe_evaluation(card: Card) -> list[str]:
     """Return the section on evaluation, with the start model's figures beside; a language model has its own section."""
-    if card.pretrained:
+    if card.is_language_model:
         return []
     rows = _overall(card.results)
     if not rows:
@@ -313,7 +313,7 @@ def _overall(results: Sequence[Result]) -> list[Result]:
     return [row for row in results if row.task == "sts" and row.subset == "all"]
 
 
-def _settings(card: Card) -> list[str]:
+def _describe_settings(card: Card) -> list[str]:
     rows = [
         [plain(name), code(_without_folders(value))]
         for name, value in card.settings.items()
