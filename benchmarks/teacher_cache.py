@@ -58,10 +58,10 @@ def ways(args: argparse.Namespace, teachers: list[str], sentences, folder: Path)
 
     from samesense.encoder.assembly.build import build
     from samesense.losses.rank_cse import RankCSE
-    from samesense.training.dataset import as_dataset
     from samesense.recipes.teachers import open_teacher
     from samesense.recipes.unsupervised import rankcse, simcse
     from samesense.recipes.unsupervised.settings import RankcseSettings, SimcseSettings
+    from samesense.training.dataset import as_dataset
     from samesense.training.fit import fit
     from samesense.training.teachers import teacher_store
 

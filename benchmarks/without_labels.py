@@ -109,9 +109,9 @@ def simcse(args: argparse.Namespace, folder: Path) -> tuple[Timed, Timed, int, s
     from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 
     from samesense.encoder.assembly.build import build
-    from samesense.training.dataset import as_dataset
     from samesense.recipes.unsupervised.settings import SimcseSettings
     from samesense.recipes.unsupervised.simcse import loss_of
+    from samesense.training.dataset import as_dataset
 
     read = sentences(args)
     settings = SimcseSettings(pooling="mean")
@@ -129,9 +129,9 @@ def distil(args: argparse.Namespace, folder: Path) -> tuple[Timed, Timed, int, s
     from samesense.encoder.assembly.students import first_layers
     from samesense.recipes.distil.recipe import loss_of
     from samesense.recipes.distil.settings import DistilSettings
-    from samesense.training.dataset import as_dataset
     from samesense.recipes.teachers import open_teacher
     from samesense.recipes.unsupervised.rankcse import columns
+    from samesense.training.dataset import as_dataset
     from samesense.training.teachers import teacher_store
 
     read = sentences(args)

@@ -8,8 +8,8 @@ import types
 import pytest
 
 from samesense.data.tuples.augment import augment_positives, deletion, example_lines, examples, synonyms, wordnet
-from samesense.data.tuples.data import Group, tuple_data
 from samesense.data.tuples.augmentations import SHARES, augment_named
+from samesense.data.tuples.data import Group, tuple_data
 from samesense.data.tuples.paraphrase import paraphrase
 from samesense.errors import ConfigError, DataError, MissingExtraError, ModelError
 from samesense.execution.unread import counted

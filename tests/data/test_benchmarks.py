@@ -162,7 +162,9 @@ def test_a_hub_set_is_loaded_when_read(hub):
     data = split.load()
     assert hub == [("mteb/sts14-sts", None, "test")]
     assert (data.labels, data.scale, data.source) == ([2.5, 0.0], (0, 5), "mteb/sts14-sts:test")
-    assert compare_with_published(split.benchmark, "test", data).differences == ["sts14.test has 2 rows instead of 3750"]
+    assert compare_with_published(split.benchmark, "test", data).differences == [
+        "sts14.test has 2 rows instead of 3750"
+    ]
 
 
 def test_hub_splits_are_joined_as_the_published_set_is(hub):
@@ -200,7 +202,9 @@ def test_the_hub_needs_the_extra(monkeypatch):
 
 def test_more_rows_than_published_are_not_comparable_either():
     data = pair_data([("a", "b", number % 5) for number in range(1380)], "scored")
-    assert compare_with_published(BENCHMARKS["stsb"], "test", data).differences == ["stsb.test has 1380 rows instead of 1379"]
+    assert compare_with_published(BENCHMARKS["stsb"], "test", data).differences == [
+        "stsb.test has 1380 rows instead of 1379"
+    ]
 
 
 def test_reasons_can_be_read_back_from_a_protocol():

@@ -5,8 +5,7 @@ import pytest
 import samesense
 from samesense.data import read_pairs
 from samesense.data.kinds import detect_kind
-from samesense.data.rows.column_names import TEXT_PAIRS
-from samesense.data.rows.columns import Columns, resolve_columns
+from samesense.data.rows.columns import TEXT_PAIRS, Columns, resolve_columns
 from samesense.data.rows.text_columns import text_column
 from samesense.errors import ConfigError, DataError
 

@@ -9,7 +9,7 @@ import pytest
 
 from samesense.data import load_rows, read_pairs
 from samesense.data.kinds import detect_kind
-from samesense.data.rows.column_names import quote_columns
+from samesense.data.rows.columns import quote_columns
 from samesense.data.sentences import all_texts
 from samesense.errors import DataError
 

@@ -15,10 +15,10 @@ from samesense.data.pairs.data import concat
 from samesense.data.pairs.doctor import examine
 from samesense.data.pairs.read import read_pairs
 from samesense.losses.registry import PAIR_LOSSES
-from samesense.recipes.dev_split import hold_out, describe_leaks, describe_shared
+from samesense.recipes.dev_split import describe_leaks, describe_shared, hold_out
 from samesense.recipes.held_out.pairs import write_pairs
-from samesense.training.dataset import as_dataset
 from samesense.training.batches import share_without_comparison
+from samesense.training.dataset import as_dataset
 from tests.data.made import DATA
 
 LABELS = {
@@ -107,7 +107,7 @@ def test_rows_are_left_out_the_same(kind, tmp_path, monkeypatch):
 def mapped_pairs(data):
     """The same pairs, mapped."""
     names = ["sentence1", "sentence2"]
-    first, second = mapped.as_columns(zip(data.sentences1, data.sentences2, strict=True), names)
+    first, second = mapped.collect_columns(zip(data.sentences1, data.sentences2, strict=True), names)
     assert isinstance(first, MappedTexts)
     return replace(data, sentences1=first, sentences2=second, labels=array("d", data.labels))
 

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from samesense.data.extraction.blocks import Block, ExtractedText
-from samesense.data.passages import check_sizes, cut_passages, split_by_punctuation, estimate_tokens
+from samesense.data.passages import check_sizes, cut_passages, estimate_tokens, split_by_punctuation
 from samesense.errors import ConfigError
 
 

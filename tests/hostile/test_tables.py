@@ -13,11 +13,11 @@ import pytest
 
 from samesense.data import load_rows
 from samesense.data.rows.columns import Columns
-from samesense.data.rows.tsv_quotes import quote_fields
+from samesense.data.rows.delimited import quote_fields
 from samesense.data.rows.encodings import encoding_of
 from samesense.data.rows.labels import parse_labels, refuse_words
 from samesense.data.rows.list_cells import ListCellError, texts_in
-from samesense.data.rows.options import TableOptions, table_options
+from samesense.data.rows.text import TableOptions, table_options
 from samesense.data.rows.yes_no import LANGUAGES
 from samesense.errors import DataError
 from tests.hostile.conftest import figures, rounds
@@ -40,7 +40,7 @@ def rows_of(path, options=None):
     heard = []
     handler = logging.Handler()
     handler.emit = heard.append
-    logger = logging.getLogger("samesense.data.rows.tsv_quotes")
+    logger = logging.getLogger("samesense.data.rows.delimited")
     logger.addHandler(handler)
     try:
         with table_options(options):

@@ -18,7 +18,6 @@ from samesense.recipes.sweep.run import run
 from samesense.recipes.train import plan
 from tests.messages import listen
 
-
 PAIRS = [("a b", "c d", 1), ("e", "f g", 0)]
 TEXTS = ["a text", "another"]
 

@@ -16,7 +16,7 @@ import samesense
 from samesense.data.documents import read_documents
 from samesense.encoder.assembly.build import build
 from samesense.encoder.saving.card import name_on_hub
-from samesense.errors import ConfigError, DataError, ModelError
+from samesense.errors import ConfigError, DataError, ModelError, OutputError
 from samesense.losses.mlm import IGNORED, masked_lm_head
 from samesense.recipes import run_folder
 from samesense.recipes.pretrain import recipe
@@ -277,16 +277,16 @@ def test_a_run_that_another_process_ended_meanwhile_is_not_begun_again(
     settings = PretrainSettings(model=str(tiny_trunk), **HOW)
     if resume:
         run([documents], settings, tmp_path / "run", callbacks=[PressesCtrlC()])
-    held_out_blocks = recipe._held_out_blocks
+    split_blocks = recipe._split_blocks
     ended = []
 
     def while_another_ends(*arguments):
         if not ended:
             ended.append(None)
             ended.append(run([documents], settings, tmp_path / "run", resume=resume))
-        return held_out_blocks(*arguments)
+        return split_blocks(*arguments)
 
-    monkeypatch.setattr(recipe, "_held_out_blocks", while_another_ends)
+    monkeypatch.setattr(recipe, "_split_blocks", while_another_ends)
     with pytest.raises(OutputError):
         run([documents], settings, tmp_path / "run", resume=resume)
     assert (ended[1].model / "README.md").is_file()

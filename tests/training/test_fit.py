@@ -26,8 +26,8 @@ from samesense.losses.softmax import Softmax
 from samesense.recipes.cosent.settings import CosentSettings
 from samesense.recipes.model_adapters import BiEncoder
 from samesense.recipes.runner import dev_score
-from samesense.training.dataset import as_dataset
 from samesense.training.callbacks import LOSS_WEIGHTS
+from samesense.training.dataset import as_dataset
 from samesense.training.fit import fit
 from samesense.training.settings import TrainingSettings
 from tests.conftest import WORDS

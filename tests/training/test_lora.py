@@ -25,8 +25,8 @@ from samesense.recipes.runner import dev_score
 from samesense.recipes.sweep.identity import fingerprint_of
 from samesense.training.lora import WEIGHTS, add_adapters, keep, merge
 from samesense.training.settings import TrainingSettings
-from tests.training.test_fit import At, Killed, killed, run_of, weights
 from tests.training.bert import take_gradient
+from tests.training.test_fit import At, Killed, killed, run_of, weights
 from tests.training.test_large_batches import LABELS
 
 pytest.importorskip("peft")

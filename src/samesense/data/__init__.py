@@ -10,8 +10,8 @@ from samesense.data.benchmarks.find import find_splits, hub_splits
 from samesense.data.benchmarks.sentences import LabelledSentences, read_sentences
 from samesense.data.pairs.data import PairData, concat
 from samesense.data.pairs.doctor import examine
-from samesense.data.pairs.report import DataReport
 from samesense.data.pairs.read import read_pairs
+from samesense.data.pairs.report import DataReport
 from samesense.data.rows.sources import load_rows
 from samesense.errors import DataError
 

@@ -1,4 +1,4 @@
-"""The order of examples whose batches have different labels or whole groups; without torch, for estimates and checks."""
+"""The order of examples whose batches have different labels or whole groups, computed without torch."""
 
 from __future__ import annotations
 

@@ -8,15 +8,15 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from samesense.data.benchmarks.sentences import LabelledSentences, read_sentences
-from samesense.data.documents import document_sentences, read_documents
 from samesense.data.conflicts import Conflict, describe_conflicts
+from samesense.data.documents import document_sentences, read_documents
 from samesense.data.kinds import DataKind, detect_kind
-from samesense.data.overlap import read_any_pairs, partner_pairs, read_plain_texts
+from samesense.data.overlap import partner_pairs, read_any_pairs, read_plain_texts
 from samesense.data.pairs.data import PairData
-from samesense.data.pairs.doctor import MOST_COUNTED, describe_texts, examine
-from samesense.data.pairs.report import DataReport, texts_line
+from samesense.data.pairs.doctor import MOST_COUNTED, describe_texts, examine, text_warnings
 from samesense.data.pairs.keys import plain_pair, plain_text, sentences_of
 from samesense.data.pairs.read import read_pairs
+from samesense.data.pairs.report import DataReport, texts_line
 from samesense.data.rows.sources import Source, name_of, rereadable, short_name
 from samesense.data.sentences import Sentences, read_unlabelled
 from samesense.data.tuples.data import TupleData
@@ -122,7 +122,8 @@ def _report_by_kind(
         if not isinstance(source, PairData):
             source = read_pairs(source, limit_reported=limit_reported, **reading_options)
         return examine(
-            source, against={name: read_any_pairs(other_source, other_columns) for name, other_source in against.items()}
+            source,
+            against={name: read_any_pairs(other_source, other_columns) for name, other_source in against.items()},
         )
     if kind == "tuples":
         return _report_on_tuples(_read_tuples(source, limit_reported, reading_options), against, columns)
@@ -130,9 +131,7 @@ def _report_by_kind(
         name = short_name(source)  # the name of the file, which the sentences do not keep
         if not isinstance(source, LabelledSentences):
             drop_bad_rows = reading_options.get("drop_bad_rows", False)
-            source = read_sentences(
-                source, columns=columns, drop_bad_rows=drop_bad_rows, limit_reported=limit_reported
-            )
+            source = read_sentences(source, columns=columns, drop_bad_rows=drop_bad_rows, limit_reported=limit_reported)
         return _report_on_classes(source, name, against, columns)
     if kind == "documents":
         return _report_on_documents(str(source), against)
@@ -163,7 +162,8 @@ def _report_on_tuples(data: TupleData, against: Mapping[str, Source], columns: s
     anchor_pairs = {plain_pair(*pair) for pair in partner_pairs(data)}
     anchor_sentences = sentences_of(anchor_pairs)
     other_pairs = {
-        name: {plain_pair(*pair) for pair in read_any_pairs(other_source, columns)} for name, other_source in against.items()
+        name: {plain_pair(*pair) for pair in read_any_pairs(other_source, columns)}
+        for name, other_source in against.items()
     }
     warnings = []
     if without:

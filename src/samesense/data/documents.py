@@ -16,11 +16,10 @@ from samesense.data.extraction.files import (
     is_document_name,
     read_document_file,
 )
-from samesense.data.rows.row import Row
+from samesense.data.rows.columns import Row
 from samesense.data.rows.list_cells import FIX, ListCellError, list_in
 from samesense.data.rows.sources import load_rows, read_rows
-from samesense.data.rows.files import is_text_file, split_suffix
-from samesense.data.rows.text import read_lines
+from samesense.data.rows.text import is_text_file, read_lines, split_suffix
 from samesense.data.rows.text_columns import log_unread
 from samesense.data.sentence_splitting import Language, split_paragraphs, split_sentences
 from samesense.errors import ConfigError, DataError

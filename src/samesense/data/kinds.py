@@ -12,30 +12,37 @@ from samesense.data.benchmarks.sentences import LabelledSentences
 from samesense.data.documents import TEXT_NAMES
 from samesense.data.extraction.files import holds_document_files, is_document_name
 from samesense.data.pairs.data import PairData
-from samesense.data.rows.column_names import (
+from samesense.data.rows.columns import (
     ANCHOR_NAMES,
     LABEL_NAMES,
     NEGATIVE_NAMES,
     SENTENCE_LABEL_NAMES,
     SINGLE_NAMES,
     TEXT_PAIRS,
+    Columns,
+    Layout,
+    Row,
+    find_layout,
     find_name,
     find_pair,
+    holds_lists,
     is_distance,
     join_columns,
     join_names,
+    label_and_negative_error,
+    listed,
     named_column,
     normalize_name,
     quote_columns,
+    refuse_distance,
+    refuse_lists,
     requested_columns,
+    resolve_columns,
     spelled_names,
     split_columns,
+    unread_labels,
 )
-from samesense.data.rows.columns import Columns, label_and_negative_error, refuse_distance, resolve_columns, unread_labels
-from samesense.data.rows.layouts import Layout, find_layout
-from samesense.data.rows.list_cells import holds_lists, refuse_lists
-from samesense.data.rows.row import Row
-from samesense.data.rows.numbers import is_quantity
+from samesense.data.rows.labels import is_quantity
 from samesense.data.rows.sources import (
     Source,
     holds_lines,
@@ -46,7 +53,7 @@ from samesense.data.rows.sources import (
     name_of,
     names_in,
 )
-from samesense.data.rows.files import is_text_file, split_suffix
+from samesense.data.rows.text import is_text_file, split_suffix
 from samesense.data.rows.text_columns import (
     MOST_LOOKED_INTO,
     SNIFFED_ROWS,
@@ -183,47 +190,6 @@ def holds_documents_of_text(source: Source) -> bool:
         is_table = bool(split_suffix(name).suffix)
         return not is_table and is_document_name(name) and not is_text_file(name)
     return holds_document_files(name)
-
-
-def _refuse_table(source: Source) -> None:
-    """Raise DataError if a text file is missing, or its first lines look like a table or JSON."""
-    if in_memory(source):
-        return
-    texts = (str(cells[TEXT]) for _, cells in islice(line_rows(source), SNIFFED_ROWS))
-    lines = [text for text in texts if text.strip()]
-    table = _detect_table(lines)
-    if table is not None:
-        fix = "Rename it, with the names of its columns in the first line."
-        if table.suffix == ".jsonl":
-            fix = "Rename it."
-        raise DataError(f"{source}: {table.description}, and its name does not end in {table.suffix}. {fix}")
-
-
-class _MisnamedTable(NamedTuple):
-    """Why a text file seems to be a table, and the ending that it should have."""
-
-    description: str
-    suffix: str
-
-
-def _detect_table(lines: Sequence[str]) -> _MisnamedTable | None:
-    """Return why the lines of a text file seem to be those of a table or of JSON; ``None`` if they are texts."""
-    if not lines:
-        return None
-    # More than half, because a text may quote JSON.
-    if sum(line.startswith('{"') and line.endswith("}") for line in lines) > len(lines) // 2:
-        return _MisnamedTable("each line is a JSON object", ".jsonl")
-    # The same number of tabs in nine of ten lines is a table.
-    tabs = [line.count("\t") for line in lines]
-    tab_count = max(set(tabs), key=tabs.count)
-    if len(tabs) > 1 and tab_count and 10 * tabs.count(tab_count) >= 9 * len(tabs):
-        return _MisnamedTable(f"its lines have as many tabs each ({tab_count}), so that it is a table", ".tsv")
-    # Whatever the delimiter is: two known names in one line are no text.
-    names = [normalize_name(name.strip('"')) for name in re.split(r"[,;|\t]", lines[0])]
-    if len(lines) > 1 and len(KNOWN_NAMES.intersection(names)) > 1:
-        description = f"its first line, {excerpt(lines[0])}, has the names of columns, so that it is a table"
-        return _MisnamedTable(description, ".csv")
-    return None
 
 
 def _kind_of_columns(rows: Sequence[Row], columns: str, source: str) -> DataKind:
@@ -411,7 +377,7 @@ def _detect_from_cells(rows: Sequence[Row], source: str) -> DetectedKind | None:
     if len(texts) == 1 and label and other_columns == [label]:
         return _guess("classes", [texts[0], label], f"a column of texts and {label}")
     # Of several columns of texts, the one with the name of a single text is that of the label.
-    if single_column in texts and label and len(texts) > 2 and not first_pair_of(TEXT_PAIRS, spelled):
+    if single_column in texts and label and len(texts) > 2 and not find_pair(TEXT_PAIRS, spelled):
         unread = join_names([name for name in texts if name != single_column])
         return _guess(
             "classes", [str(single_column), label], f"the columns {single_column} and {label}, without {unread}"
@@ -460,7 +426,7 @@ def _detect_text_column(
     unused = [name for name in texts if name != column]
     if single_column is None:
         unused += object_columns(rows)
-    label = first_of(LABEL_NAMES, spelled_names(names_in(rows)))
+    label = find_name(LABEL_NAMES, spelled_names(names_in(rows)))
     # A label is no text, and to read the texts alone loses it.
     if label is not None and label != column:
         unused.append(label)

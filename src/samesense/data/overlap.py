@@ -13,7 +13,7 @@ from samesense.data.kinds import DetectedKind, detect_kind, hold_lists, holds_do
 from samesense.data.pairs.data import PairData
 from samesense.data.pairs.keys import Keys, pair_keys, plain_keys, plain_text
 from samesense.data.pairs.read import read_bare_pairs
-from samesense.data.rows.column_names import normalize_name, spelled_names, split_columns
+from samesense.data.rows.columns import normalize_name, spelled_names, split_columns
 from samesense.data.rows.sources import Source, holds_lines, load_rows, name_of, names_in
 from samesense.data.rows.text_columns import SNIFFED_ROWS
 from samesense.data.sentences import Sentences, all_texts

@@ -15,18 +15,20 @@ from samesense.data.documents import document_sentences, holds_documents, read_d
 from samesense.data.extraction.files import holds_document_files
 from samesense.data.held_out import HeldOutSections
 from samesense.data.mapped import collect_texts, take_rows
-from samesense.data.rows.column_names import (
+from samesense.data.rows.columns import (
     NEGATIVE_NAMES,
     SINGLE_NAMES,
     TEXT_PAIRS,
+    Row,
+    character_problem,
     find_name,
     find_pair,
+    is_blank,
     named_column,
+    refuse_lists,
     requested_columns,
     spelled_names,
 )
-from samesense.data.rows.list_cells import refuse_lists
-from samesense.data.rows.row import Row, character_problem
 from samesense.data.rows.sources import (
     TEXT,
     Source,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from samesense.data.documents import document_files
 from samesense.data.extraction.files import holds_document_files, read_document_file
 from samesense.data.passages import cut_passages
-from samesense.data.rows.row import BadRow, Row, bad_rows_error, bad_texts, warn_left_out
+from samesense.data.rows.columns import BadRow, Row, bad_rows_error, bad_texts, warn_left_out
 from samesense.data.rows.memory import SENTENCE
 from samesense.data.rows.sources import (
     TEXT,

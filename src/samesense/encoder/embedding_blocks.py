@@ -115,7 +115,7 @@ _VECTORS = ".vectors.npy"
 
 
 def _vectors_path(path: Path) -> Path:
-    return path.with_hash_block(path.name.replace(_KEYS, _VECTORS))
+    return path.with_name(path.name.replace(_KEYS, _VECTORS))
 
 
 def _check_hash(keys_path: Path, vectors_path: Path) -> None:

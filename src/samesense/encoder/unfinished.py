@@ -98,7 +98,7 @@ class UnfinishedEmbeddings:
 
 @contextmanager
 def remove_when_finished(folder: Path) -> Iterator[None]:
-    """Remove the folder of :class:`UnfinishedEmbeddings` when the block has succeeded; on Ctrl-C say that it is kept."""
+    """Remove the folder of :class:`UnfinishedEmbeddings` after a block that succeeds; on Ctrl-C say that it is kept."""
     try:
         yield
     except KeyboardInterrupt:

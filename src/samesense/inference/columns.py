@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from samesense.data.rows.column_names import listed, spelled_names, split_columns
-from samesense.data.rows.row import Row
+from samesense.data.rows.columns import Row, listed, spelled_names, split_columns
 from samesense.data.rows.sources import leads_to, refuse_columns
 from samesense.data.texts import is_table, read_text_rows
 from samesense.errors import ConfigError, DataError

@@ -12,11 +12,11 @@ from typing import IO, TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from samesense.inference.lines import json_line
 from samesense.encoder.vectors.quantize import Quantizer
 from samesense.encoder.vectors.stored import BESIDE, METADATA
 from samesense.errors import ConfigError
 from samesense.files import open_output, replacing
+from samesense.inference.lines import json_line
 from samesense.urls import delivered, is_url, local
 
 if TYPE_CHECKING:

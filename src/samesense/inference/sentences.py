@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from samesense.inference.lines import without_breaks
 from samesense.data.sentence_splitting import split_paragraphs, split_sentences
 from samesense.errors import ConfigError, DataError
+from samesense.inference.lines import without_breaks
 from samesense.inference.models.model import Model
 from samesense.inference.search.ties import in_order, same_as
 from samesense.results import Shown

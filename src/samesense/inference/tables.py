@@ -11,11 +11,12 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from samesense.data.rows.tsv_quotes import quote_fields
-from samesense.inference.lines import json_line, without_breaks
+from samesense.data.rows.columnar import class_names
+from samesense.data.rows.delimited import quote_fields
 from samesense.data.texts import SourceTexts, is_table, open_rows
 from samesense.errors import ConfigError, DataError
 from samesense.files import open_output
+from samesense.inference.lines import json_line, without_breaks
 
 if TYPE_CHECKING:
     import pyarrow as pa

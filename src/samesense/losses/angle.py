@@ -104,7 +104,9 @@ class AnglE(EmbeddingLoss):
 
 
 def _ordered_labels_with_threshold(data: PairData, *, positive_above: float | None = None) -> Targets:
-    return replace(pairs.labels_in_order(data), settings={"positive_above": pairs.positive_cut(data, positive_above)})
+    return replace(
+        pairs.labels_in_order(data), settings={"positive_above": pairs.positive_threshold(data, positive_above)}
+    )
 
 
 ANGLE_OF_PAIRS = LossSpec(

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from samesense.data.tuples.completion import Guard
 from samesense.data.tuples.augmentations import PARAPHRASER, AugmentName
+from samesense.data.tuples.completion import Guard
 from samesense.losses.base import EmbeddingLoss
 from samesense.losses.lazy import torch
 

@@ -109,8 +109,8 @@ def hold_out_pairs(train: PairData, share: float, seed: int) -> tuple[PairData, 
         if splits is not None and not any(has_one_label(split.labels) for split in splits):
             if apart == "pairs" and count_shared(splits[1], splits[0]).trained:
                 logger.warning(
-                    f"{train.name}: {len(splits[1])} pairs are held out, and {describe_shared(splits[1], splits[0])}: scores "
-                    "on them are too high. Give `dev` FILE with pairs of other sentences"
+                    f"{train.name}: {len(splits[1])} pairs are held out, and {describe_shared(splits[1], splits[0])}: "
+                    "scores on them are too high. Give `dev` FILE with pairs of other sentences"
                 )
             return splits
     raise DataError(

@@ -13,8 +13,8 @@ from transformers import TrainerCallback, set_seed
 
 from samesense.data.sampling import spread_over
 from samesense.execution.progress import stage
-from samesense.execution.timing import time_summary
 from samesense.execution.ranks import world_size
+from samesense.execution.timing import time_summary
 from samesense.recipes.fold_runs import what_folds_select
 from samesense.recipes.held_out.cross_validation import WEIGHT_SHARES, CrossValidation
 from samesense.recipes.held_out.sets import Sets

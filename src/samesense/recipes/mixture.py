@@ -167,4 +167,6 @@ def _read_part(
         raise ConfigError(f"{name}: data of several kinds train one encoder of sentences; received encoder cross.")
     if data is None:
         data = method.read(sources, settings, Reading())
-    return Part(name=name, method=method.name, prepare=method.prepare_inputs, data=data, settings=settings.for_data(data))
+    return Part(
+        name=name, method=method.name, prepare=method.prepare_inputs, data=data, settings=settings.for_data(data)
+    )

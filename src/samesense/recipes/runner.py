@@ -22,8 +22,8 @@ from samesense.encoder.forward.precision import PrecisionChoice
 from samesense.encoder.saving.storage import save
 from samesense.errors import ConfigError
 from samesense.execution.progress import stage
-from samesense.execution.timing import Laps
 from samesense.execution.ranks import is_main, world_size
+from samesense.execution.timing import Laps
 from samesense.inference.models.load import load
 from samesense.metrics import paired_bootstrap, spearman
 from samesense.recipes import run_folder
@@ -131,11 +131,7 @@ def run(
             record[run_folder.CHOSEN_SHARE] = out_of_fold.weight_share
         trained = run_folder.finished_training(output, before)
         if trained is None:
-            reason = _reason_for_no_training(job, sets, start, record)
-            if reason:
-                trained = _save_untrained(job, model, inputs, choice, record, reason)
-            else:
-                trained = _train(job, model, inputs, choice, sets, record, laps, resume=resume)
+            trained = _train_or_keep_start(job, model, inputs, choice, sets, start, record, laps, resume=resume)
         # Processes other than the first have no part in what follows.
         if trained.interrupted or not is_main():
             if is_main():
@@ -306,6 +302,25 @@ def _reason_for_no_training(job: Job[Any, Any], sets: Sets, start: Measured | No
     if world_size() == 1 and keeps_start_in_any_case(job, sets, start):
         return KEEPS_START
     return ""
+
+
+def _train_or_keep_start(
+    job: Job[Any, Any],
+    model: Any,
+    inputs: TrainingInputs,
+    choice: PrecisionChoice,
+    sets: Sets,
+    start: Measured | None,
+    record: dict[str, Any],
+    laps: Laps,
+    *,
+    resume: bool,
+) -> TrainOutput:
+    """Train, or save the start where there is a reason to train nothing."""
+    reason = _reason_for_no_training(job, sets, start, record)
+    if reason:
+        return _save_untrained(job, model, inputs, choice, record, reason)
+    return _train(job, model, inputs, choice, sets, record, laps, resume=resume)
 
 
 def _save_untrained(

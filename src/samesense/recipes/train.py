@@ -20,7 +20,7 @@ from samesense.data.tuples.held_out import hold_out_anchors
 from samesense.errors import ConfigError
 from samesense.execution.ranks import is_main, world_size
 from samesense.recipes.cosent.settings import CosentSettings
-from samesense.recipes.dev_split import parse_share, hold_out, hold_out_share, share_for_verdict
+from samesense.recipes.dev_split import hold_out, hold_out_share, parse_share, share_for_verdict
 from samesense.recipes.fitting import Fitting, fitting_method
 from samesense.recipes.held_out.cross_validation import CrossValidation, deal_pairs
 from samesense.recipes.held_out.sets import LEAST

@@ -18,8 +18,8 @@ from samesense.data.languages import reads_as_english
 from samesense.data.sentences import Sentences
 from samesense.data.tuples.data import TupleData
 from samesense.errors import ConfigError
-from samesense.execution.timing import clock_time
 from samesense.execution.ranks import is_main
+from samesense.execution.timing import clock_time
 from samesense.files import write_json_lines
 from samesense.recipes.dev_split import describe_leaks, describe_shared, iterate_texts
 from samesense.recipes.earlier_run import check_folder_of_run

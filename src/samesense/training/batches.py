@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from sentence_transformers.base.sampler import BatchSamplers, DefaultBatchSampler, NoDuplicatesBatchSampler
 
-from samesense.data.batch_order import deal_groups, count_label_aware_examples
+from samesense.data.batch_order import count_label_aware_examples, deal_groups
 from samesense.errors import ConfigError, DataError
 from samesense.execution.ranks import world_size
 

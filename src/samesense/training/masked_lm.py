@@ -23,6 +23,7 @@ from samesense.failures import opening
 from samesense.hub import hub_access
 from samesense.losses.mlm import IGNORED, StatesAsGiven
 
+
 class MaskedLm(NamedTuple):
     """A model with a masked-LM head, and whether the head is new because its source had none."""
 

@@ -12,9 +12,8 @@ from typing import NamedTuple
 from samesense.data.benchmarks.catalogue import WHOLE, Benchmark
 from samesense.data.benchmarks.sentences import LabelledSentences, Load, Loaded, labelled_sentences
 from samesense.data.pairs.data import PairData
-from samesense.data.rows.numbers import Scale, to_number
-from samesense.data.rows.options import table_options
-from samesense.data.rows.text import read_lines
+from samesense.data.rows.labels import Scale, to_number
+from samesense.data.rows.text import read_lines, table_options
 from samesense.errors import DataError
 
 TREC_CLASSES = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
@@ -68,7 +67,9 @@ def senteval_split(folder: Path, benchmark: Benchmark, split: str) -> Load | Non
     """
     name = benchmark.name
     if name.startswith("sts") and name[3:].isdigit() and split == "test":
-        return _reader_if_present(folder / "STS" / f"STS{name[3:]}-en-test", partial(_read_semeval, benchmark=benchmark))
+        return _reader_if_present(
+            folder / "STS" / f"STS{name[3:]}-en-test", partial(_read_semeval, benchmark=benchmark)
+        )
     if name in _TWO_FILES and split == WHOLE:
         negative, positive = (folder / file for file in _TWO_FILES[name])
         return _reader_if_present(negative, partial(_read_two_files, positive=positive))
@@ -82,7 +83,10 @@ def senteval_split(folder: Path, benchmark: Benchmark, split: str) -> Load | Non
             f"SICK/SICK_{_SICK.get(split, split)}.txt",
             partial(_read_pairs, texts=(1, 2), label=3, scale=(0, 5), header=True),
         ),
-        "mrpc": (f"MRPC/msr_paraphrase_{split}.txt", partial(_read_pairs, texts=(3, 4), label=0, scale=(0, 1), header=True)),
+        "mrpc": (
+            f"MRPC/msr_paraphrase_{split}.txt",
+            partial(_read_pairs, texts=(3, 4), label=0, scale=(0, 1), header=True),
+        ),
         "sst2": (f"SST/binary/sentiment-{split}", _read_sst),
         "trec": (f"TREC/{_TREC.get(split, split)}.label", _read_trec),
     }

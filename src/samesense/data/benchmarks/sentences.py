@@ -7,21 +7,26 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from samesense.data.pairs.data import PairData
-from samesense.data.rows.column_names import (
+from samesense.data.rows.columns import (
     SENTENCE_LABEL_NAMES,
     SINGLE_NAMES,
+    TEXT_FIX,
+    BadRow,
+    Row,
+    bad_rows_error,
     find_name,
     listed,
     named_column,
     spelled_names,
     split_columns,
+    text_problem,
 )
-from samesense.data.rows.row import TEXT_FIX, BadRow, Row, bad_rows_error, text_problem
 from samesense.data.rows.sources import Source, list_rows, name_of, names_in
 from samesense.data.rows.text_columns import log_unread
 from samesense.errors import ConfigError, DataError
 from samesense.failures import excerpt
 from samesense.results import ShownRows
+
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class LabelledSentences(ShownRows):

@@ -9,9 +9,14 @@ from pathlib import Path
 
 from samesense.data.extraction.blocks import Block, ExtractedText, check_length, extracted
 from samesense.data.rows.encodings import CHUNK
-from samesense.data.rows.files import open_decompressed, read_errors, split_suffix
-from samesense.data.rows.options import current_options, table_options
-from samesense.data.rows.text import read_lines
+from samesense.data.rows.text import (
+    current_options,
+    open_decompressed,
+    read_errors,
+    read_lines,
+    split_suffix,
+    table_options,
+)
 
 _LINE_END = re.compile(r"\r\n|[\r\n]")
 

@@ -17,7 +17,7 @@ import numpy as np
 from pydantic import BeforeValidator
 
 from samesense.data.pairs.data import PairData
-from samesense.data.rows.numbers import number_text
+from samesense.data.rows.labels import number_text
 from samesense.errors import ConfigError, DataError
 from samesense.types import Floats, Indices
 

@@ -14,9 +14,8 @@ import numpy as np
 
 from samesense.data.mapped import collect_columns, collect_numbers, take_rows
 from samesense.data.pairs.splits import Apart, choose_held_out, group_pairs
-from samesense.data.rows.labels import ZERO_CLASSES, Kind, label_name, zero_class
-from samesense.data.rows.numbers import Scale, number_text
-from samesense.data.rows.files import split_suffix
+from samesense.data.rows.labels import ZERO_CLASSES, Kind, Scale, label_name, number_text, zero_class
+from samesense.data.rows.text import split_suffix
 from samesense.errors import ConfigError, DataError
 from samesense.hashes import rows_hash
 from samesense.places import JOINT

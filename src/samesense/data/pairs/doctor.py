@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from samesense.data.conflicts import Conflict
-from samesense.data.sampling import spread_over
 from samesense.data.pairs.data import PairData
 from samesense.data.pairs.keys import Groups, Keys, group_equal, pair_keys, plain_keys, text_keys
 from samesense.data.pairs.report import DataReport
-from samesense.data.rows.numbers import number_text
+from samesense.data.rows.labels import number_text
+from samesense.data.sampling import spread_over
+from samesense.failures import excerpt
 from samesense.metrics.correlation import spearman
 from samesense.types import Floats, Indices, Pair
 
@@ -62,7 +63,12 @@ def examine(data: PairData, *, against: Mapping[str, PairData | Sequence[Pair]] 
         dropped_unlabelled=data.dropped_unlabelled,
         warnings=[],
     )
-    warnings = [*_scale_warnings(data), *_direction_warnings(data), *_text_warnings(data), *_count_warnings(report)]
+    warnings = [
+        *_scale_warnings(data),
+        *_direction_warnings(data),
+        *text_warnings(_all_texts(data)),
+        *_count_warnings(report),
+    ]
     return replace(report, warnings=warnings)
 
 
@@ -224,24 +230,58 @@ def _distinct_words(text: str) -> set[str]:
     return set("".join(text.split()) if _CJK.search(text) else _WORD.findall(text.casefold()))
 
 
-def _text_warnings(data: PairData) -> Iterable[str]:
-    quoted = len({hash(text) for text in _all_texts(data) if text[:1] == text[-1:] == '"' and '""' in text[1:-1]})
-    if quoted:
-        yield f"{quoted} texts are in double quotes, with doubled ones inside: if a program wrote them, `quoting` csv"
-    broken = sum(_CONTROLS.search(text) is not None for text in _all_texts(data))
-    if broken:
-        yield f"{broken} texts hold control characters in place of curly quotes or dashes: convert from WINDOWS-1252"
-    placeholders = sorted({text for text in _all_texts(data) if text.strip().casefold() in _PLACEHOLDERS})
-    if placeholders:
-        listed = ", ".join(map(repr, placeholders))
-        yield f"{listed} occur as texts: if they mean that there is no text, leave those rows out"
+_CHANGED = {
+    "are in double quotes, with doubled ones inside": (
+        re.compile(r'^"(?=.*"".).*"$', re.DOTALL),
+        "if a program wrote them, `quoting` csv",
+    ),
+    "are written as bytes of Python": (
+        re.compile(r"^b(['\"]).*\1$", re.DOTALL),
+        "decode them, and write the file again",
+    ),
+    # Curly quotes and dashes of WINDOWS-1252 that were decoded as LATIN1.
+    "hold control characters in place of curly quotes or dashes": (
+        re.compile("[\u0080-\u009f]"),
+        "convert from WINDOWS-1252",
+    ),
+    # The two bytes of a letter or a curly quote in UTF-8, decoded as LATIN1 or WINDOWS-1252.
+    "seem to be UTF-8 that was read in another encoding": (
+        re.compile(
+            "[\u00c2\u00c3][\u00a0-\u00bf\u0152\u0153\u0160\u0161\u0178\u017d\u017e\u20ac\u201a\u201e]|\u00e2\u20ac"
+        ),
+        "write the file again from its source",
+    ),
+}
+"""What programs do to texts, how it is recognised, and what to do."""
 
-
-_PLACEHOLDERS = ("nan", "none", "null", "n/a", "#n/a")
-"""Placeholders that programs write for a missing text."""
+_PLACEHOLDERS = ("nan", "none", "null", "(null)", "<null>", "n/a", "undefined")
+"""Placeholders that programs write for a missing text, in lower case."""
 
 _LONGEST_PLACEHOLDER = 20
 """Most characters of a placeholder, with spaces around it."""
+
+
+def text_warnings(texts: Iterable[str]) -> list[str]:
+    """Return warnings of texts that programs may have changed: by quotes, other encodings, or marks of missing ones."""
+    placeholders = set[str]()
+    changed: dict[str, set[int]] = {}  # hashes of different texts by what is wrong with them
+    examples: dict[str, str] = {}
+    for text in texts:
+        if len(text) < _LONGEST_PLACEHOLDER and text.strip().casefold() in _PLACEHOLDERS:
+            placeholders.add(text)
+        for problem, (pattern, _) in _CHANGED.items():
+            if pattern.search(text):
+                changed.setdefault(problem, set()).add(hash(text))
+                examples.setdefault(problem, text)
+    warnings = [
+        f"{len(hashes)} texts {problem}, such as {excerpt(examples[problem], 60)}: {_CHANGED[problem][1]}"
+        for problem, hashes in changed.items()
+    ]
+    if placeholders:
+        names = ", ".join(map(repr, sorted(placeholders)))
+        warnings.append(f"{names} occur as texts: if they mean that there is no text, leave those rows out")
+    return warnings
+
 
 def _pairs_are(count: int) -> str:
     if count == 1:

@@ -11,12 +11,20 @@ import numpy as np
 
 from samesense.data.mapped import BLOCK, collect_columns, collect_numbers, take_rows
 from samesense.data.pairs.data import TEXTS, PairData
-from samesense.data.rows.column_names import join_columns, quote_columns
-from samesense.data.rows.columns import Columns, resolve_columns, unread_labels
-from samesense.data.rows.list_cells import refuse_lists
-from samesense.data.rows.row import BadRow, Row, bad_rows_error, bad_texts, text_problem
-from samesense.data.rows.labels import ParsedLabels, has_one_label, parse_labels, refuse_words
-from samesense.data.rows.numbers import Scale, number_text
+from samesense.data.rows.columns import (
+    BadRow,
+    Columns,
+    Row,
+    bad_rows_error,
+    bad_texts,
+    join_columns,
+    quote_columns,
+    refuse_lists,
+    resolve_columns,
+    text_problem,
+    unread_labels,
+)
+from samesense.data.rows.labels import ParsedLabels, Scale, has_one_label, number_text, parse_labels, refuse_words
 from samesense.data.rows.sources import Source, list_rows, load_rows, name_of, names_in, no_rows_error
 from samesense.data.rows.text_columns import SNIFFED_ROWS, example_columns, guessed_pairs, log_unread
 from samesense.errors import ConfigError, DataError

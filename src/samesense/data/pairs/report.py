@@ -7,8 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from samesense.data.conflicts import Conflict, describe_conflicts
-from samesense.data.rows.labels import Kind
-from samesense.data.rows.numbers import Scale, number_text
+from samesense.data.rows.labels import Kind, Scale, number_text
 from samesense.results import Shown
 
 _MOST_SUBSETS = 10

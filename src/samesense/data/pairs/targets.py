@@ -22,8 +22,7 @@ from samesense.data.pairs.bins import classify_scores
 from samesense.data.pairs.data import PairData
 from samesense.data.pairs.keys import Groups, group_equal, text_keys
 from samesense.data.pairs.triplets import FormedRows, form_positive_pairs, form_triplets
-from samesense.data.rows.labels import has_one_label
-from samesense.data.rows.numbers import number_text
+from samesense.data.rows.labels import has_one_label, number_text
 from samesense.errors import DataError
 
 

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from samesense.data.rows.column_names import is_index, listed
+from samesense.data.rows.columns import is_index, listed
 from samesense.data.rows.delimited import refuse_repeated
 from samesense.data.rows.text import LONGEST_ROW
 from samesense.errors import DataError

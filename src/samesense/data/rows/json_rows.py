@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from samesense.data.rows.row import Row
+from samesense.data.rows.columns import MOST_NAMED, Row, listed
 from samesense.data.rows.text import Line
 from samesense.errors import DataError
 from samesense.failures import excerpt

@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, NamedTuple
 
 from samesense.data.rows.columnar import Cells, parquet_rows
-from samesense.data.rows.row import Row
+from samesense.data.rows.columns import KNOWN_NAMES, Row, normalize_name
 from samesense.data.rows.delimited import delimited_rows
 from samesense.data.rows.json_rows import json_lines_rows, json_rows
 from samesense.data.rows.memory import (
@@ -23,8 +23,20 @@ from samesense.data.rows.memory import (
     name_in_memory,
     refuse_open_file,
 )
-from samesense.data.rows.files import LIKE_THEM, PACKERS, SUFFIXES, WORKBOOKS, is_text_file, split_suffix
-from samesense.data.rows.text import STANDARD_INPUT, Line, read_lines, standard_input, without_blank_end, workbook_error
+from samesense.data.rows.text import (
+    LIKE_THEM,
+    PACKERS,
+    STANDARD_INPUT,
+    SUFFIXES,
+    WORKBOOKS,
+    Line,
+    is_text_file,
+    read_lines,
+    split_suffix,
+    standard_input,
+    without_blank_end,
+    workbook_error,
+)
 from samesense.errors import ConfigError, DataError
 from samesense.failures import broken_link, excerpt, imported
 from samesense.hub import hub_access
@@ -310,7 +322,66 @@ def line_rows(source: str | Path, *, blank_end: bool = False) -> Iterator[Row]:
         lines = read_lines(source)
     else:
         raise missing_file_error(str(source))
-    return rows_of_lines("", source, lines if blank_end else without_blank_end(lines))
+    rows = rows_of_lines("", source, lines if blank_end else without_blank_end(lines))
+    if str(source) == STANDARD_INPUT:
+        return rows
+    return _rows_of_texts(rows, str(source))
+
+
+def _rows_of_texts(rows: Iterator[Row], source: str) -> Iterator[Row]:
+    first = list(islice(rows, _SNIFFED_LINES))
+    refuse_table(first, source)
+    yield from first
+    yield from rows
+
+
+def refuse_table(rows: Sequence[Row], source: str) -> None:
+    """Raise DataError if the first lines of a text file look like a table or JSON."""
+    lines = [text for _, cells in rows[:_SNIFFED_LINES] if (text := str(cells[TEXT])).strip()]
+    table = _detect_table(lines)
+    if table is not None:
+        fix = "Rename it, with the names of its columns in the first line."
+        if table.suffix == ".jsonl":
+            fix = "Rename it."
+        raise DataError(f"{source}: {table.description}, and its name does not end in {table.suffix}. {fix}")
+
+
+_SNIFFED_LINES = 1000
+"""Lines of a text file that are inspected to see whether it is a table."""
+
+
+class _MisnamedTable(NamedTuple):
+    """Why a text file seems to be a table, and the ending that it should have."""
+
+    description: str
+    suffix: str
+
+
+def _detect_table(lines: Sequence[str]) -> _MisnamedTable | None:
+    """Return why the lines of a text file seem to be those of a table or of JSON; ``None`` if they are texts."""
+    if not lines:
+        return None
+    # More than half, because a text may quote JSON.
+    if sum(line.startswith('{"') and line.endswith("}") for line in lines) > len(lines) // 2:
+        return _MisnamedTable("each line is a JSON object", ".jsonl")
+    if _FRAME.fullmatch(lines[0].strip()):
+        return _MisnamedTable("it is a table drawn with lines", ".csv")
+    # The same number of marks in nine of ten lines is a table; no text has the bars of aligned sentences.
+    for mark, name in (("\t", "tabs"), ("|||", "marks |||")):
+        counts = [line.count(mark) for line in lines]
+        count = max(set(counts), key=counts.count)
+        if len(counts) > 1 and count and 10 * counts.count(count) >= 9 * len(counts):
+            return _MisnamedTable(f"its lines have as many {name} each ({count}), so that it is a table", ".tsv")
+    # Whatever the delimiter is: two known names in one line are no text.
+    names = [normalize_name(name.strip('"')) for name in re.split(r"[,;|\t]|(?<=\") (?=\")", lines[0])]
+    if len(lines) > 1 and len(KNOWN_NAMES.intersection(names)) > 1:
+        description = f"its first line, {excerpt(lines[0])}, has the names of columns, so that it is a table"
+        return _MisnamedTable(description, ".csv")
+    return None
+
+
+_FRAME = re.compile(r"\+(-+\+){2,}")
+"""The upper edge of a table that is drawn with lines, as mysql does."""
 
 
 def missing_file_error(source: str) -> DataError:

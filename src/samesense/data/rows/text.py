@@ -1,16 +1,22 @@
-"""Reads text files as numbered lines, and says of a file that is not UTF-8 what it is instead."""
+"""Text files: opened, decompressed, decoded and split into numbered lines, by the options for reading."""
 
 from __future__ import annotations
 
+import codecs
+import gzip
+import logging
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
-from functools import partial
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, fields
+from functools import partial, wraps
 from io import BufferedIOBase
 from pathlib import Path
 from shlex import quote
-from typing import IO
-from zipfile import BadZipFile, ZipFile
+from typing import IO, Any, Literal, NamedTuple, ParamSpec, TypeVar, get_args
+from zipfile import BadZipFile, ZipFile, ZipInfo
 
 from samesense.data.rows.encodings import (
     CHUNK,
@@ -22,14 +28,32 @@ from samesense.data.rows.encodings import (
     is_binary,
     wide_encoding,
 )
-from samesense.data.rows.files import PACKERS, WORKBOOKS, open_decompressed, read_errors, split_suffix
-from samesense.data.rows.options import current_options
-from samesense.errors import DataError
+from samesense.errors import ConfigError, DataError
 from samesense.failures import broken_link
 from samesense.urls import is_url, open_file
 
+logger = logging.getLogger(__name__)
+
+Quoting = Literal["csv", "none"]
+"""``csv``: fields may be in double quotes, with quotes inside doubled. ``none``: a quote is an ordinary character."""
+
+Header = Literal["yes", "no"]
+"""Whether the first line of a table has the names of its columns."""
+
+DELIMITERS = {"tab": "\t", "comma": ",", "semicolon": ";", "bar": "|", "space": " ", "\\t": "\t"}
+"""Names of delimiters that are hard to write in a shell."""
+
 STANDARD_INPUT = "-"
 """Name of standard input as a source."""
+
+SUFFIXES = (".tsv", ".csv", ".jsonl", ".ndjson", ".json", ".parquet")
+"""Supported file endings; all except Parquet may be followed by one of :data:`PACKED`."""
+
+PACKED = (".gz", ".bz2", ".xz", ".zip")
+"""Endings of compressed files that can be read."""
+
+LIKE_THEM = f"or one of these with {', '.join(PACKED)}"
+"""The part of a message that follows :data:`SUFFIXES` and covers compressed files."""
 
 Line = tuple[int, str]
 """Line number from 1, and the line with its line end."""
@@ -53,6 +77,9 @@ _TO_TWO_BYTES = "\x1b$"
 _SAVE_AS_CSV = 'save the sheet as "CSV UTF-8"'
 
 _ZIP_MAGIC = b"PK\x03\x04"
+
+WORKBOOKS = (".xlsx", ".xlsm", ".ods")
+"""File endings of spreadsheets."""
 
 _OTHER_FORMATS = {
     b"\x1f\x8b": ("compressed by gzip", "end its name in .gz"),
@@ -81,10 +108,266 @@ _TEXT_FORMATS = {
 """Beginnings, in lower case, of files of text that hold no lines of texts, with their format and the advice for it."""
 
 
+@dataclass(frozen=True)
+class TableOptions:
+    """Options for reading text files and tables; ``None`` means detection by the rules of docs/data.md.
+
+    Attributes:
+        quoting: whether fields of ``.tsv`` and ``.csv`` files may be in double quotes; see :data:`Quoting`.
+        delimiter: the character between their fields, or its name in :data:`DELIMITERS`.
+        header: whether their first line has the column names; without them a single column is called ``text``, and
+            several are called ``column1``, ``column2`` and so on.
+        encoding: encoding of text files and tables except Parquet by its Python name, such as ``"cp1252"``.
+
+    Raises:
+        ConfigError: if an option has another value.
+    """
+
+    quoting: Quoting | None = None
+    delimiter: str | None = None
+    header: Header | bool | None = None
+    encoding: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.quoting is not None and self.quoting not in get_args(Quoting):
+            raise ConfigError(f"`quoting` is one of {', '.join(get_args(Quoting))}; received {self.quoting!r}.")
+        if self.header not in (None, True, False, *get_args(Header)):
+            raise ConfigError(f"`header` is one of {', '.join(get_args(Header))}; received {self.header!r}.")
+        if isinstance(self.header, bool):
+            object.__setattr__(self, "header", "yes" if self.header else "no")
+        if self.delimiter is not None:
+            object.__setattr__(self, "delimiter", _delimiter(self.delimiter))
+        if self.encoding is not None:
+            object.__setattr__(self, "encoding", _encoding(self.encoding))  # None for UTF-8
+
+
+_NO_TEXT_FILES = ("unicode-escape", "raw-unicode-escape", "idna", "punycode", "undefined", "utf-7")
+"""Python encodings that are never used for text files."""
+
+
+def _delimiter(name: str) -> str:
+    character = DELIMITERS.get(name, name)
+    if not isinstance(character, str) or len(character) != 1 or character in '"\r\n\0':
+        raise ConfigError(
+            f"`delimiter` is one character, or one of {', '.join(DELIMITERS)}; received {name!r}. Example: "
+            "`delimiter` semicolon"
+        )
+    return character
+
+
+def _encoding(name: str) -> str | None:
+    """Return the Python name of a text encoding, ``None`` for UTF-8; ConfigError if it is unknown."""
+    try:
+        codec = codecs.lookup(name)
+    except (LookupError, ValueError, TypeError):
+        codec = None
+    # base64 and the like are not text encodings, and unicode-escape would change the characters.
+    if codec is None or not codec._is_text_encoding or codec.name in _NO_TEXT_FILES:
+        raise ConfigError(
+            f"`encoding` is the name of an encoding of text, such as cp1252, gb18030 or shift_jis; received {name!r}."
+        )
+    if codec.name in ("utf-8", "utf-8-sig"):
+        return None
+    return codec.name
+
+
+_BY_THE_RULES = TableOptions()
+# context variables, so that concurrent requests of a server do not share options
+_OPTIONS: ContextVar[TableOptions] = ContextVar("table_options", default=_BY_THE_RULES)
+_APPLIED: ContextVar[frozenset[str]] = ContextVar("applied_options", default=frozenset())
+
+FIELD_OPTIONS = ("quoting", "delimiter", "header")
+"""Options that apply to delimited tables only; ``encoding`` applies to all text files."""
+
+
+def current_options(*applied: str) -> TableOptions:
+    """Return the options for reading files of the user; see :func:`table_options`.
+
+    ``applied`` are the names of the options that apply to the current file; an option that never applies is warned of.
+    """
+    _APPLIED.set(_APPLIED.get().union(applied))
+    return _OPTIONS.get()
+
+
+@contextmanager
+def table_options(options: TableOptions | None = None) -> Iterator[None]:
+    """Read all files in the ``with`` block by these options; by default by detection only.
+
+    Files of the library itself, such as held-out pairs in a run folder, are read under ``table_options()``. An option
+    that applied to no file is warned of.
+    """
+    options = options or _BY_THE_RULES
+    token = _OPTIONS.set(options)
+    applied = _APPLIED.set(frozenset())
+    try:
+        yield
+        # Not after an error, which says more.
+        _warn_of_unused(options, _APPLIED.get())
+    finally:
+        _OPTIONS.reset(token)
+        _APPLIED.reset(applied)
+
+
+def _warn_of_unused(options: TableOptions, applied: frozenset[str]) -> None:
+    unused = [name for name in OPTIONS if getattr(options, name) is not None and name not in applied]
+    if unused:
+        names = " and ".join(f"`{name}`" for name in unused)
+        kind = "a table of text, such as .csv and .tsv"
+        if unused == ["encoding"]:
+            kind = "of text"
+        logger.warning(f"{names} had no effect: no file that was read is {kind}.")
+
+
+OPTIONS = tuple(field.name for field in fields(TableOptions))
+"""Names of the options."""
+
+_Parameters = ParamSpec("_Parameters")
+_Result = TypeVar("_Result")
+
+
+def reads_tables(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
+    """Decorate a function with the arguments :data:`OPTIONS` so that it reads all files by them, if they are given."""
+
+    @wraps(function)
+    def run(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Result:
+        options = {name: kwargs[name] for name in OPTIONS if kwargs.get(name) is not None}
+        # Without options, those of an enclosing block stay in force.
+        if not options:
+            return function(*args, **kwargs)
+        with table_options(TableOptions(**options)):  # type: ignore[arg-type]  # TableOptions checks the values
+            return function(*args, **kwargs)
+
+    return run
+
+
+class Packer(NamedTuple):
+    """A compression format, and the command that unpacks it."""
+
+    name: str
+    unpack: str
+
+
+PACKERS = {
+    ".gz": Packer("gzip", "gunzip"),
+    ".bz2": Packer("bzip2", "bunzip2"),
+    ".xz": Packer("xz", "unxz"),
+    ".zip": Packer("ZIP", "unzip"),
+    ".zst": Packer("zstd", "zstd -d"),
+    ".lz4": Packer("lz4", "unlz4"),
+    ".7z": Packer("7-Zip", "7z x"),
+    ".rar": Packer("RAR", "unrar x"),
+}
+"""Compression formats by file ending."""
+
+
+class FileEnding(NamedTuple):
+    """The end of a file name.
+
+    Attributes:
+        suffix: the format, one of :data:`SUFFIXES`; empty for any other.
+        packing: the compression, one of :data:`PACKERS`; empty without one.
+    """
+
+    suffix: str
+    packing: str
+
+
+def split_suffix(name: str) -> FileEnding:
+    """Return the known suffix of a file name, and the compression after it."""
+    lowered = name.lower()
+    packing = next((ending for ending in PACKERS if lowered.endswith(ending)), "")
+    stem = lowered.removesuffix(packing)
+    suffix = next((suffix for suffix in SUFFIXES if stem.endswith(suffix)), "")
+    return FileEnding(suffix, packing)
+
+
+def is_text_file(name: str) -> bool:
+    """Return whether a file name ends in ``.txt``, compressed or not."""
+    return name.lower().removesuffix(split_suffix(name).packing).endswith(".txt")
+
+
+@contextmanager
+def open_decompressed(name: str | Path) -> Iterator[IO[bytes]]:
+    """Open a file for reading, decompressed according to its name; DataError for an unsupported compression."""
+    packing = split_suffix(str(name)).packing
+    # Known by name only, so that the message can say how to unpack it.
+    if packing and packing not in PACKED:
+        raise DataError(
+            f"{name}: a data file may be compressed by gzip, bzip2 or xz, or be a ZIP archive of one file; by its "
+            f"name, this is one of {PACKERS[packing].name}. Unpack it: {PACKERS[packing].unpack} {name}"
+        )
+    with open_file(name) as file, _decompress(file, packing, name) as stream:
+        yield stream
+
+
+def read_errors(packing: str) -> tuple[type[Exception], ...]:
+    """Return the exceptions that reading a damaged file of this compression may raise."""
+    # lzma and bz2 are loaded for their files alone: not every Python was built with them.
+    if packing == ".xz":
+        from lzma import LZMAError
+
+        return OSError, EOFError, LZMAError
+    if packing == ".zip":
+        return OSError, EOFError, zlib.error, BadZipFile, NotImplementedError
+    return OSError, EOFError, zlib.error
+
+
+def _decompress(file: IO[bytes], packing: str, name: str | Path) -> Any:
+    if packing == ".gz":
+        return gzip.open(file)
+    if packing == ".bz2":
+        import bz2
+
+        return bz2.open(file)
+    if packing == ".xz":
+        import lzma
+
+        return lzma.open(file)
+    if packing == ".zip":
+        return _only_member(file, name)
+    return file
+
+
+def _only_member(file: IO[bytes], name: str | Path) -> IO[bytes]:
+    """Open the only file of a ZIP archive; DataError if there are several or none, or it has a password."""
+    archive = ZipFile(file)
+    members = [
+        member
+        for member in archive.infolist()
+        if not member.is_dir() and not member.filename.startswith("__MACOSX/")  # metadata that macOS adds
+    ]
+    if len(members) != 1:
+        raise DataError(
+            f"{name}: a ZIP archive that is read holds exactly one file; this one holds "
+            f"{_listed_members(members)}. Unpack it, and name the file that is meant: unzip {name}"
+        )
+    member_name = members[0].filename
+    suffix = split_suffix(member_name).suffix
+    if suffix and not split_suffix(str(name)).suffix:
+        raise DataError(
+            f"{name}: the format is told from the end of the file name, and the file inside is {member_name}. Rename "
+            f"the archive to end in {suffix}.zip."
+        )
+    # Bit 0 of the flags means that the member is encrypted.
+    if members[0].flag_bits & 1:
+        raise DataError(f"{name}: the file inside, {member_name}, has a password. Unpack it: unzip {name}")
+    return archive.open(members[0])
+
+
+def _listed_members(members: Sequence[ZipInfo]) -> str:
+    """Return the number of files of an archive, with the names of the first."""
+    if not members:
+        return "0"
+    names = ", ".join(member.filename for member in members[:5])
+    if len(members) > 5:
+        names += ", and others"
+    return f"{len(members)} ({names})"
+
+
 def read_lines(path: str | Path, *, bounded: bool = True, carriage_returns: bool = False) -> Iterator[Line]:
     """Yield the lines of a file, decompressed if its ending says so; see :func:`numbered_lines`.
 
-    Bytes are decoded by the option ``encoding``, see :func:`~samesense.data.rows.options.table_options`.
+    Bytes are decoded by the option ``encoding``, see :func:`~samesense.data.rows.text.table_options`.
     """
     number = 0
     packing = split_suffix(str(path)).packing

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from samesense.data.rows.columnar import Cells, may_hold_texts
-from samesense.data.rows.column_names import (
+from samesense.data.rows.columnar import Cells, may_hold_texts, may_nest_texts
+from samesense.data.rows.columns import (
     CLASS_NAMES,
     KNOWN_NAMES,
     LABEL_NAMES,
@@ -18,27 +18,26 @@ from samesense.data.rows.column_names import (
     SINGLE_NAMES,
     SUBSET_NAMES,
     TEXT_PAIRS,
+    Row,
     find_anchor,
     find_name,
     find_pair,
-    is_identifier,
+    find_sides,
     is_distance,
+    is_identifier,
     join_columns,
     join_names,
     listed,
     named_column,
     normalize_name,
     quote_columns,
-    find_sides,
+    refuse_lists,
     spelled_names,
     split_columns,
 )
-from samesense.data.rows.list_cells import refuse_lists
-from samesense.data.rows.row import Row
-from samesense.data.rows.numbers import are_quantities, is_number, is_quantity, to_number, with_points
+from samesense.data.rows.labels import are_quantities, is_number, is_quantity, to_number, with_points
 from samesense.data.rows.sources import names_in
-from samesense.data.rows.files import split_suffix
-from samesense.data.rows.options import current_options
+from samesense.data.rows.text import current_options, split_suffix
 from samesense.data.rows.yes_no import are_answers, translate_yes_no
 from samesense.errors import DataError
 from samesense.failures import excerpt
@@ -192,7 +191,7 @@ def refuse_objects(rows: Sequence[Row], column: str, source: str) -> None:
     if objects:
         raise DataError(
             f"{source}: the only column of texts, {column!r}, repeats a few of them, and "
-            f"{describe_objects(rows, objects[0])} If {column!r} is what is meant: `columns` {quoted(column)}"
+            f"{describe_objects(rows, objects[0])} If {column!r} is what is meant: `columns` {quote_columns(column)}"
         )
 
 
@@ -535,7 +534,7 @@ def log_unread(
 
 def _splits_in(rows: Sequence[Row], name: str) -> list[str]:
     """Return the parts of the data that a column names, such as train and test; none if it holds something else."""
-    if not may_hold_texts(rows[0][1], name) or (plain(name) != "split" and not isinstance(rows[0][1], dict)):
+    if not may_hold_texts(rows[0][1], name) or (normalize_name(name) != "split" and not isinstance(rows[0][1], dict)):
         return []
     values = dict.fromkeys(str(cells.get(name)).strip().casefold() for _, cells in rows)
     return list(values) if _SPLITS.issuperset(values) else []
@@ -559,7 +558,7 @@ def _is_unread_text(rows: Sequence[Row], name: str) -> bool:
 
     Columns of Parquet are not read for this, because they may be large or damaged.
     """
-    if is_identifier(name) or not may_hold_texts(rows[0][1], name):
+    if is_identifier(name):
         return False
     if not isinstance(rows[0][1], dict):
         return may_hold_texts(rows[0][1], name)
@@ -572,7 +571,11 @@ def _is_unread_text(rows: Sequence[Row], name: str) -> bool:
 def columns_besides(names: Sequence[str], texts: Sequence[str]) -> list[str]:
     """Return the columns other than the text columns, without subsets and identifiers."""
     text_set = set(texts)
-    return [name for name in names if name not in text_set and normalize_name(name) not in SUBSET_NAMES and not is_identifier(name)]
+    return [
+        name
+        for name in names
+        if name not in text_set and normalize_name(name) not in SUBSET_NAMES and not is_identifier(name)
+    ]
 
 
 def _label_column(rows: Sequence[Row], pair: Sequence[str], texts: Sequence[str]) -> str | None:

@@ -13,9 +13,7 @@ from typing import NamedTuple
 
 from samesense.data.rows.delimited import Form, open_table
 from samesense.data.rows.sources import rows_of_lines
-from samesense.data.rows.files import open_decompressed, split_suffix
-from samesense.data.rows.options import current_options
-from samesense.data.rows.text import Line, read_lines
+from samesense.data.rows.text import Line, current_options, open_decompressed, read_lines, split_suffix
 
 MARKS = {
     "utf_8": codecs.BOM_UTF8,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from samesense.data.pairs.data import PairData
-from samesense.data.rows.column_names import Side
+from samesense.data.rows.columns import Side
 from samesense.data.rows.labels import Kind
 from samesense.data.tuples.data import Statement, TupleData, group_statements, tuple_data
 from samesense.data.tuples.read import SIDES

@@ -8,9 +8,9 @@ from itertools import chain
 
 import numpy as np
 
-from samesense.data.sampling import count_to_hold_out, draw_positions
 from samesense.data.pairs.keys import Groups, components, group_equal, plain_keys
 from samesense.data.pairs.splits import choose_held_out
+from samesense.data.sampling import count_to_hold_out, draw_positions
 from samesense.data.tuples.data import HeldOutAnchors, TupleData
 
 SHARE = 0.1

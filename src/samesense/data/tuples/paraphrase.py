@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 BEAMS = 4
 """Least number of beams; a text with more variants gets one beam for each."""
 
+
 def paraphrase(
     model: str,
     fraction: float = 0.5,

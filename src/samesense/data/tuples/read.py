@@ -6,10 +6,7 @@ from collections.abc import Iterator
 from itertools import chain, islice
 from typing import NamedTuple
 
-from samesense.data.rows.column_names import Side
-from samesense.data.rows.columns import Columns
-from samesense.data.rows.layouts import Layout, find_layout
-from samesense.data.rows.row import BadRow, Row, bad_rows_error, bad_texts
+from samesense.data.rows.columns import BadRow, Columns, Layout, Row, Side, bad_rows_error, bad_texts, find_layout
 from samesense.data.rows.labels import INITIALS, UNLABELLED, parse_labels
 from samesense.data.rows.list_cells import FIX, ListCellError, list_in, texts_in
 from samesense.data.rows.sources import Source, as_sources, load_rows, name_of, no_rows_error, row_names, short_name

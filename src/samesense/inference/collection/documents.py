@@ -21,8 +21,8 @@ from samesense.data.extraction.files import (
     read_document_file,
 )
 from samesense.data.passages import CHUNK_OVERLAP, CHUNK_SIZE, CountTokens, check_sizes, cut_passages, estimate_tokens
-from samesense.data.rows.column_names import listed
-from samesense.data.rows.files import is_text_file
+from samesense.data.rows.columns import listed
+from samesense.data.rows.text import is_text_file
 from samesense.errors import ConfigError, DataError
 from samesense.hashes import content_hash
 from samesense.inference.collection import store

@@ -10,7 +10,7 @@ from functools import partial
 from itertools import chain, islice
 from typing import Any
 
-from samesense.data.rows.row import Row, warn_left_out
+from samesense.data.rows.columns import Row, warn_left_out
 from samesense.data.rows.sources import TEXT, line_rows, load_rows, refuse_columns
 from samesense.data.rows.text_columns import SNIFFED_ROWS, text_column
 from samesense.data.texts import is_table

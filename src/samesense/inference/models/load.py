@@ -311,7 +311,9 @@ def _open_by_torch(name: str, pooling: PoolingName | None, options: _Options) ->
     if is_cross_encoder(source):
         if pooling is not None:
             raise ConfigError(f"A cross-encoder has no pooling to choose; received {pooling} for {name}.")
-        return _wrap_cross_encoder(set_prompt(load_cross_encoder(source, device=options.device), options.prompt), options)
+        return _wrap_cross_encoder(
+            set_prompt(load_cross_encoder(source, device=options.device), options.prompt), options
+        )
     encoder = build_named(name, pooling=pooling, prompt=options.prompt, device=options.device)
     if options.whitened:
         leave_out_sink(encoder)
@@ -382,7 +384,9 @@ def _open_exported(name: str, options: _Options) -> Model:
     return _open_fastest(name, backends, open_by, options)
 
 
-def _open_fastest(source: str, backends: Sequence[Backend], open_by: Callable[[Backend], Model], options: _Options) -> Model:
+def _open_fastest(
+    source: str, backends: Sequence[Backend], open_by: Callable[[Backend], Model], options: _Options
+) -> Model:
     """Return the model opened by the chosen backend; each backend is opened at most once."""
     model_by = once(open_by)
 

@@ -17,9 +17,9 @@ from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from tokenizers import Tokenizer
 
 from samesense.data import read_pairs, sample_path
-from samesense.data.sampling import spread_over
 from samesense.data.pairs.data import PairData
-from samesense.data.rows.options import table_options
+from samesense.data.rows.text import table_options
+from samesense.data.sampling import spread_over
 from samesense.encoder.assembly.build import build_named
 from samesense.encoder.assembly.cross import is_cross_encoder
 from samesense.encoder.assembly.pooling import describe_pooling

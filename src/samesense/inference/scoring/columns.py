@@ -11,18 +11,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from samesense.choices import Threshold, check_min_precision, check_threshold_option
-from samesense.data.rows.column_names import (
+from samesense.data.rows.columns import (
     TEXT_PAIRS,
+    Row,
     find_pair,
     join_columns,
     listed,
     named_column,
     quote_columns,
+    refuse_lists,
     spelled_names,
     split_columns,
+    text_problem,
 )
-from samesense.data.rows.list_cells import refuse_lists
-from samesense.data.rows.row import Row, text_problem
 from samesense.data.rows.sources import names_in
 from samesense.data.rows.text_columns import example_columns, find_text_columns, refuse_text
 from samesense.errors import ConfigError, DataError, ModelError

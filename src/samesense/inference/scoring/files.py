@@ -10,9 +10,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from samesense.choices import DecimalMark
-from samesense.data.rows.row import Row
-from samesense.data.rows.sources import Source, in_memory, is_there, load_rows, missing_file_error, name_of, names_in, no_rows_error
-from samesense.data.rows.files import split_suffix
+from samesense.data.rows.columns import Row
+from samesense.data.rows.sources import (
+    Source,
+    in_memory,
+    is_there,
+    load_rows,
+    missing_file_error,
+    name_of,
+    names_in,
+    no_rows_error,
+)
+from samesense.data.rows.text import split_suffix
 from samesense.data.rows.text_columns import SNIFFED_ROWS
 from samesense.data.rows.written import WrittenRow, WrittenTable, is_written, read_written
 from samesense.errors import ConfigError, DataError

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from samesense.data.pairs.data import PairData
-from samesense.data.rows.numbers import number_text
+from samesense.data.rows.labels import number_text
 from samesense.data.rows.sources import TEXT, line_rows
 from samesense.errors import DataError
 from samesense.evaluation.task import Task

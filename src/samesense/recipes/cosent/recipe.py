@@ -22,8 +22,8 @@ from samesense.data.pairs.targets import Targets, count_compared_pairs
 from samesense.execution.ranks import world_size
 from samesense.recipes.cosent.settings import CosentSettings
 from samesense.recipes.job import Job, TrainingInputs
-from samesense.training.dataset import as_dataset
 from samesense.training.batches import share_without_comparison
+from samesense.training.dataset import as_dataset
 
 WORTH_SAYING = 0.01
 """Share of batches without a comparison from which on it is reported."""

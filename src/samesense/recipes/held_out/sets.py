@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from samesense.data import PairData
 from samesense.data.examples import Examples
-from samesense.data.sampling import draw_positions
 from samesense.data.held_out import HeldOutSections
 from samesense.data.pairs.keys import Groups
 from samesense.data.rows.labels import has_one_label
+from samesense.data.sampling import draw_positions
 from samesense.data.tuples.data import HeldOutAnchors
 from samesense.errors import ConfigError, DataError
 from samesense.evaluation.sts import StsTask

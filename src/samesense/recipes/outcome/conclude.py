@@ -115,6 +115,8 @@ def _add_learning_curve(
     scores = end.by_set[first.name].evidence[0].values
     try:
         curve = measure_curve(job.data, job.output, first, scores, train)
+    except OutputError:  # the resumed run goes on with the curve
+        raise
     except SamesenseError as error:  # a training on a small part failed; the run's own model is saved
         return replace(verdict, problems=(*verdict.problems, f"learning curve: none, {error}"))
     if curve is None:

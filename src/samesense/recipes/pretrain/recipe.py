@@ -34,8 +34,8 @@ from samesense.encoder.forward.routes import refuse_routes
 from samesense.encoder.saving.storage import save
 from samesense.errors import ConfigError, ModelError
 from samesense.execution.progress import progress_bar, stage
-from samesense.execution.timing import Laps
 from samesense.execution.ranks import world_size
+from samesense.execution.timing import Laps
 from samesense.execution.trainer import StopOnInterrupt, newest_checkpoint, run_trainer, training_arguments
 from samesense.execution.trainer_fields import check_trainer
 from samesense.losses.mlm import transformer_source

@@ -15,8 +15,8 @@ from sentence_transformers import SentenceTransformer
 
 from samesense.losses.triplet import Triplet
 from samesense.recipes.job import Job, TrainingInputs
-from samesense.training.dataset import as_dataset
 from samesense.recipes.sections.data import SectionsSettings, SectionTriplets
+from samesense.training.dataset import as_dataset
 
 
 def prepare(model: SentenceTransformer, job: Job[SectionTriplets, SectionsSettings]) -> TrainingInputs:

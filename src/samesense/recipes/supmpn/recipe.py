@@ -19,15 +19,15 @@ from sentence_transformers import SentenceTransformer
 
 from samesense.data.pairs.targets import Targets
 from samesense.data.tuples.augment import Augment, augment_positives, example_lines
+from samesense.data.tuples.augmentations import augment_named
 from samesense.data.tuples.completion import Completion, key_of
 from samesense.data.tuples.data import TupleData
-from samesense.data.tuples.augmentations import augment_named
 from samesense.execution.ranks import world_size
 from samesense.recipes.job import Job, TrainingInputs
-from samesense.training.dataset import as_dataset
 from samesense.recipes.supmpn.guide import Guide
 from samesense.recipes.supmpn.settings import SupmpnSettings
 from samesense.recipes.unsupervised.views import set_dropout
+from samesense.training.dataset import as_dataset
 from samesense.training.texts import LogCut, TrainingTexts
 from samesense.training.tuple_batches import LogSavings, SetEpoch, TupleBatches, has_dropout
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from samesense.data.pairs.data import PairData
-from samesense.data.rows.numbers import number_text
+from samesense.data.rows.labels import number_text
 from samesense.errors import DataError
 from samesense.hashes import rows_hash
 

@@ -34,9 +34,9 @@ from samesense.losses.distillation import Distillation
 from samesense.losses.mse import MSE, CrossMSE
 from samesense.recipes.job import FurtherResults, Job, TrainingInputs
 from samesense.recipes.run_folder import SECTIONS
-from samesense.training.dataset import as_dataset
 from samesense.recipes.surrogate.data import Harvested, targets_of
 from samesense.recipes.surrogate.settings import SurrogateSettings
+from samesense.training.dataset import as_dataset
 
 if TYPE_CHECKING:
     from datasets import Dataset

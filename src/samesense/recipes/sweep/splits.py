@@ -10,9 +10,9 @@ from samesense.data import PairData, examine, read_pairs
 from samesense.data.benchmarks.comparability import NOT_COMPARABLE, compare_with_published
 from samesense.data.benchmarks.find import known_split
 from samesense.data.examples import Examples
-from samesense.data.sampling import draw_positions
 from samesense.data.rows.sources import distinct_names
-from samesense.data.rows.options import table_options
+from samesense.data.rows.text import table_options
+from samesense.data.sampling import draw_positions
 from samesense.errors import ConfigError, DataError
 from samesense.recipes.dev_split import hold_out_pairs
 from samesense.recipes.methods import METHODS, Method

@@ -25,11 +25,11 @@ from samesense.data.sentences import Sentences
 from samesense.errors import ConfigError
 from samesense.losses.rank_cse import RankCSE
 from samesense.recipes.job import Job, TrainingInputs
-from samesense.training.dataset import as_dataset
 from samesense.recipes.teachers import open_teacher
 from samesense.recipes.unsupervised.settings import RankcseSettings
 from samesense.recipes.unsupervised.views import LossTerms, check_two_views, geometry_callbacks, new_head, set_dropout
 from samesense.training.batches import NeighbourBatches
+from samesense.training.dataset import as_dataset
 from samesense.training.teachers import TeacherStore, teacher_store
 
 NO_DROPOUT = (

@@ -24,9 +24,9 @@ from samesense.losses.info_nce import InfoNCE
 from samesense.losses.mlm import InfoNCEWithMLM, Masking, masked_lm_head
 from samesense.losses.registry import PAIR_LOSSES
 from samesense.recipes.job import Job, TrainingInputs
-from samesense.training.dataset import as_dataset
 from samesense.recipes.unsupervised.settings import SimcseSettings
 from samesense.recipes.unsupervised.views import check_two_views, geometry_callbacks, new_head, set_dropout
+from samesense.training.dataset import as_dataset
 
 
 def prepare(model: SentenceTransformer, job: Job[Sentences | PairData, SimcseSettings]) -> TrainingInputs:
