@@ -289,3 +289,18 @@ def test_a_repeated_column_name_of_a_table_is_refused():
     table = pa.Table.from_arrays([pa.array(["a"]), pa.array(["b"])], names=["text", "text"])
     with pytest.raises(DataError, match="column names must differ; 'text' stands more than once"):
         list(load_rows(table))
+
+
+def test_fields_beyond_the_header_of_a_reader_of_csv_are_refused_with_their_row():
+    lines = ["sentence1,sentence2,score", "a,b,1", "c,d,0", "e,f, g,1"]
+    with pytest.raises(DataError, match=r"Row 3 in memory: .* received None for \['1'\]. csv.DictReader gives"):
+        samesense.read(csv.DictReader(lines))
+    with pytest.raises(DataError, match=r"Row 1 in memory: the names of columns are texts; received 0 for 'a'. Name"):
+        samesense.read([{0: "a", 1: "b", 2: 1.0}])
+
+
+@pytest.mark.parametrize("rows_of", ["iterrows", "groupby"])
+def test_parts_of_a_frame_as_cells_are_refused(rows_of):
+    frame = pandas.DataFrame({"sentence1": ["a", "c"], "sentence2": ["b", "d"], "score": [0, 1]})
+    with pytest.raises(DataError, match=r"one is a part of a data frame.*Give the frame itself"):
+        samesense.read(frame.iterrows() if rows_of == "iterrows" else frame.groupby("score"))

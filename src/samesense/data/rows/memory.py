@@ -14,7 +14,7 @@ from samesense.data.rows.delimited import refuse_repeated
 from samesense.data.rows.labels import NLI_VALUES, are_quantities, to_number, word_of
 from samesense.data.rows.yes_no import translate_yes_no
 from samesense.errors import DataError
-from samesense.failures import first_line
+from samesense.failures import excerpt, first_line
 
 SENTENCE = "sentence"
 """Name of the column of rows that are texts."""
@@ -243,12 +243,14 @@ def _without_names(columns: Sequence[str]) -> bool:
 def _plain_rows(rows: Iterable[Any]) -> Iterator[tuple[int, dict[str, object]]]:
     remaining = iter(rows)
     first = [_cells_of(row) for row in islice(remaining, _FORM)]
+    _refuse_frames(first[:1])
     # A text of three characters is a sequence of length 3 as well.
     threes = (row for row in first if isinstance(row, Sequence) and not isinstance(row, str) and len(row) == 3)
     # The same names for all rows, decided by most of the first ones.
     names = _names_of([row[2] for row in threes])
     for number, row in enumerate(chain(first, map(_cells_of, remaining)), 1):
         if isinstance(row, Mapping):
+            _check_names(number, row)
             yield number, dict(row)
         elif isinstance(row, str):
             yield number, {SENTENCE: row}
@@ -262,6 +264,29 @@ def _plain_rows(rows: Iterable[Any]) -> Iterator[tuple[int, dict[str, object]]]:
             raise DataError(
                 f"Row {number} in memory: a row is a dict, a text, or a tuple of one to three cells; received "
                 f"{str(row)[:60]!r}. Write pairs as (text, text, score), and more columns as a dict."
+            )
+
+
+def _refuse_frames(rows: Iterable[Any]) -> None:
+    """Raise DataError for rows with a part of a data frame as a cell."""
+    for row in rows:
+        if isinstance(row, tuple) and any(hasattr(cell, "iloc") for cell in row):
+            raise DataError(
+                "Row 1 in memory: a cell is a text, a number or a list, and one is a part of a data frame, as "
+                "iterrows() and groupby() give them. Give the frame itself."
+            )
+
+
+def _check_names(number: int, row: Mapping[Any, object]) -> None:
+    """Raise DataError if the name of a column is no text, as of fields that csv.DictReader has no name for."""
+    for name, cell in row.items():
+        if not isinstance(name, str):
+            fix = "Name the columns."
+            if name is None:
+                fix = "csv.DictReader gives it fields beyond the header: a text with a comma stands in double quotes."
+            raise DataError(
+                f"Row {number} in memory: the names of columns are texts; received {name!r} for {excerpt(cell, 60)}. "
+                f"{fix}"
             )
 
 
