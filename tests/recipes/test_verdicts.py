@@ -11,6 +11,9 @@ import pytest
 
 import samesense
 from samesense.data import read_pairs
+from samesense.encoder.assembly.build import build
+from samesense.encoder.maps.whitening import Whitening, append_whitening
+from samesense.encoder.saving.storage import save
 from samesense.errors import AnotherRunError, ConfigError, DataError
 from samesense.inference.calibration.storage import read_of
 from samesense.metrics import spearman
@@ -20,6 +23,7 @@ from samesense.recipes.dev_split import parse_share
 from samesense.recipes.held_out import cross_validation
 from samesense.recipes.held_out.choose_share import ScoredFold, choose_scores, choose_share
 from samesense.recipes.held_out.scores import HELD_OUT_SCORES, read_held_out
+from samesense.recipes.outcome import standardized_start
 from samesense.recipes.train import plan
 from samesense.training.step_scores import STEP_SCORES
 from tests.command import run_command
@@ -346,6 +350,60 @@ def test_a_start_that_training_harms_is_kept(with_test, keep_start, is_kept, tmp
     assert np.allclose(start, saved, atol=1e-5) == is_kept
     assert ("training did not raise its figure on" in run.verdict.keep_reason) == is_kept
     assert ("kept: model/ is the start, default" in str(run)) == is_kept
+
+
+def shifted_start(folder):
+    """Save the default model with a large vector added to all embeddings, so that their cosines are near 1."""
+    model = build("default", device="cpu")
+    shift = np.random.default_rng(0).normal(size=model.get_embedding_dimension()) / 2
+    save(append_whitening(model, Whitening(-shift, np.eye(len(shift)), 2, 0)), folder)
+    return str(folder)
+
+
+def trained_from_shifted(folder, part):
+    """Train on labels that teach the contrary of what the pairs of the verdict say."""
+    harmful = [(first, second, 3 - label) for first, second, label in some_rows(80, [0, 1, 2, 3])]
+    parts = {"dev": some_rows(60, [0, 1, 2, 3], seed=1)}
+    if part == "test":
+        parts["test"] = some_rows(60, [0, 1, 2, 3], seed=2)
+    settings = QUICK | {"model": shifted_start(folder / "start"), "learning_rate": 1e-3}
+    return samesense.train(harmful, output=folder / "run", **parts, **settings)
+
+
+@pytest.mark.parametrize(("part", "is_better"), [("dev", True), ("dev", False), ("test", True)])
+def test_a_start_that_is_kept_is_whitened_where_that_is_better(part, is_better, tmp_path, monkeypatch):
+    compared = standardized_start.compared
+    word = "better" if is_better else "no difference"
+    monkeypatch.setattr(standardized_start, "compared", lambda *sets: with_word(compared(*sets), word))
+    run = trained_from_shifted(tmp_path, part)
+    is_whitened = part == "dev" and is_better
+    assert ("it is the start whitened by 160 training texts" in run.verdict.keep_reason) == is_whitened
+    texts = [row[0] for row in some_rows(80, [0, 1])]
+    kept, plain = (samesense.load(tmp_path / name, precision="float32") for name in ("run", "start"))
+    cosines = [float(np.corrcoef(model.encode(texts)).mean()) for model in (kept, plain)]
+    assert np.allclose(*cosines) != is_whitened
+    held_out = read_held_out(tmp_path / "run")
+    assert held_out is None or np.allclose(held_out.scores, kept.scores(held_out.data.pairs()), atol=1e-4)
+
+
+def with_word(verdict, word):
+    """Return a verdict whose finding has this word."""
+    return SimpleNamespace(word=word, task=verdict.task)
+
+
+def test_a_map_does_not_know_the_texts_that_it_is_judged_by(tmp_path):
+    rows = some_rows(60, [0, 1, 2, 3])
+    settings = QUICK | {"model": shifted_start(tmp_path / "start"), "standardize": "mean"}
+    planned = plan(rows, folds="auto", settings=settings)
+    job = SimpleNamespace(data=planned.train, settings=planned.settings)
+    scores = standardized_start._scores_out_of_fold(job, planned.cross_validation.folds).scores
+    model = samesense.load(tmp_path / "start", precision="float32")
+    for train_rows, held_rows in planned.cross_validation.folds:
+        texts = dict.fromkeys(text for row in train_rows for text in rows[row][:2])
+        mean = model.encode(list(texts)).mean(axis=0)
+        first, second = (model.encode([rows[row][side] for row in held_rows]) - mean for side in (0, 1))
+        lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
+        assert np.allclose(scores[held_rows], (first * second).sum(axis=1) / lengths, atol=1e-4)
 
 
 def test_a_run_killed_once_it_has_put_back_its_start_evaluates_what_it_trained(tmp_path, monkeypatch):

@@ -19,6 +19,7 @@ from samesense.data.tuples.data import TupleData
 from samesense.encoder.assembly.merge import copy_weights, interpolate
 from samesense.encoder.assembly.vocabulary import unknown_share
 from samesense.encoder.forward.precision import PrecisionChoice
+from samesense.encoder.maps.standardize import FITTED
 from samesense.encoder.saving.storage import save
 from samesense.errors import ConfigError
 from samesense.execution.progress import stage
@@ -45,6 +46,7 @@ from samesense.recipes.outcome.conclude import check_outcome, conclude, keeps_st
 from samesense.recipes.outcome.learning_curve import Train, settings_of_part
 from samesense.recipes.outcome.measure import Measured, UnbiasedScores, measure, rows_of
 from samesense.recipes.outcome.merge import merge
+from samesense.recipes.outcome.standardized_start import better_standardized_start
 from samesense.recipes.outcome.unbiased import (
     held_out_scores,
     keep_held_out,
@@ -224,6 +226,7 @@ def _finish(
     # Before the conclusion, which may train for hours and be interrupted.
     append_results(output / run_folder.RESULTS, results)
     verdict = None
+    kept_start = None
     calibrates_on = 0
     if job.concludes:
         curve = curve_out_of_fold(job, sets, start.measured, start.out_of_fold)
@@ -233,7 +236,8 @@ def _finish(
         if not verdict.keep_reason:
             calibrates_on = keep_held_out(job, held_out_scores(job, sets, end, unbiased))
         elif start.measured is not None:
-            calibrates_on = keep_held_out(job, scores_of_start(job, sets, start.measured))
+            kept_start, verdict = _choose_start(job, inputs, sets, start.measured, verdict)
+            calibrates_on = keep_held_out(job, scores_of_start(job, sets, kept_start.measured))
         if job.refit and not verdict.keep_reason:
             is_refitted = retraining.on_all()
             laps.count("training on all pairs")
@@ -242,9 +246,28 @@ def _finish(
             examples = f"{len(job.all_examples()):,} {_unit(job)}"
             verdict = replace(verdict, refit=f"model/ was then trained on all {examples}, by the same settings")
         manifest_entries |= {"verdict": verdict.to_dict()}
-    run_folder.end(output, record, trained, manifest_entries, _choose_replacement(job, verdict))
+    run_folder.end(output, record, trained, manifest_entries, _choose_replacement(job, verdict, kept_start))
     laps.count("evaluation")
     return TrainingRun(output, trained, Results(results), laps.seconds, verdict, calibrates_on)
+
+
+class _KeptStart(NamedTuple):
+    """The start that is kept: its figures, and the encoder where it is another than the settings name."""
+
+    measured: Measured
+    model: Any = None
+
+
+def _choose_start(
+    job: Job[Any, Any], inputs: TrainingInputs, sets: Sets, start: Measured, verdict: Verdict
+) -> tuple[_KeptStart, Verdict]:
+    """Return the start to keep, plain or standardized, and the verdict that says which."""
+    texts = training_texts(inputs.dataset, FITTED)
+    standardized = better_standardized_start(job, sets, start, texts)
+    if standardized is None:
+        return _KeptStart(start), verdict
+    keep_reason = f"{verdict.keep_reason}; it is the {standardized.reason}"
+    return _KeptStart(standardized.measured, standardized.model), replace(verdict, keep_reason=keep_reason)
 
 
 def _describe_run(job: Job[Any, Any]) -> dict[str, Any]:
@@ -260,17 +283,21 @@ def _describe_run(job: Job[Any, Any]) -> dict[str, Any]:
     return manifest.describe(job.method, settings, data)
 
 
-def _choose_replacement(job: Job[Any, Any], verdict: Verdict | None) -> Callable[[Path], object] | None:
+def _choose_replacement(
+    job: Job[Any, Any], verdict: Verdict | None, kept_start: _KeptStart | None
+) -> Callable[[Path], object] | None:
     """Return what puts the start, or the model trained on all pairs, in the place of the trained model, if either."""
     if verdict is not None and verdict.keep_reason:
-        return lambda folder: run_folder.take_start(folder.parent, partial(_save_start, job))
+        model = None if kept_start is None else kept_start.model
+        return lambda folder: run_folder.take_start(folder.parent, partial(_save_start, job, model))
     if verdict is not None and verdict.refit:
         return lambda folder: run_folder.take_refitted(folder.parent)
     return None
 
 
-def _save_start(job: Job[Any, Any], folder: Path) -> None:
-    save(adapter_of(job.settings).build(job.settings), folder, overwrite=True)
+def _save_start(job: Job[Any, Any], model: Any, folder: Path) -> None:
+    """Save a start; ``None`` is the one that the settings name."""
+    save(adapter_of(job.settings).build(job.settings) if model is None else model, folder, overwrite=True)
 
 
 def check_job(job: Job[Any, Any], build: Build | None) -> Job[Any, Any]:
