@@ -135,8 +135,8 @@ def test_a_table_of_several_columns_of_texts_is_refused_with_the_flag(run, tmp_p
 
 
 def test_a_row_stays_one_line_whatever_its_texts(run, tmp_path):
-    (tmp_path / "t.txt").write_text("same\tthing\u2028here\nsame\tthing\u2028here\n")
-    code, out, _ = run("mine", tmp_path / "t.txt")
+    (tmp_path / "t.txt").write_text("same\tthing\u2028here\nsame\tthing\u2028here\nno tab\n")
+    code, out, _ = run("mine", tmp_path / "t.txt", "--threshold", "0.9")
     assert (code, out) == (0, "1.0000\tsame thing here\tsame thing here\n")
 
 

@@ -19,7 +19,6 @@ from samesense.evaluation.argument import Fold
 from samesense.execution.progress import stage
 from samesense.inference.models.load import load
 from samesense.inference.models.model import Model
-from samesense.recipes.dev_split import iterate_texts
 from samesense.recipes.held_out.sets import ComparedSet, Sets
 from samesense.recipes.job import Job
 from samesense.recipes.model_adapters import adapter_of
@@ -99,6 +98,7 @@ def _scores_out_of_fold(job: Job[Any, Any], folds: Sequence[Fold]) -> UnbiasedSc
     data: PairData = job.data
     scores = np.empty(len(data))
     for train_rows, held_rows in folds:
-        model, _ = _standardized(job, list(iterate_texts(data.take(train_rows))))
+        train = data.take(train_rows)
+        model, _ = _standardized(job, [*train.sentences1, *train.sentences2])
         scores[held_rows] = _scorer(job, model).scores(data.take(held_rows).pairs())
     return UnbiasedScores(scores, "the start, standardized on the texts of the other folds")
