@@ -48,7 +48,8 @@ def encode_by_ray_data(model: str, rows: str, output: str, checkpoints: str | No
     """Write a folder of Parquet files with an id and a vector in each row."""
     import ray
 
-    ray.init(num_cpus=WORKERS, log_to_driver=False)
+    # One more than the workers, which hold theirs to the end: the rows must be read and written, too.
+    ray.init(num_cpus=WORKERS + 1, log_to_driver=False)
     context = ray.data.DataContext.get_current()
     context.execution_options.preserve_order = True
     if checkpoints is not None:
@@ -65,8 +66,19 @@ def encode_by_ray_data(model: str, rows: str, output: str, checkpoints: str | No
 def command_of(system: str, model: str, rows: Path, output: Path) -> list[str]:
     if system == "samesense":
         options = ["--columns", "text", "--normalize", "--shard-size", str(BATCH)]
-        shared = ["--executor", "ray", "--workers", str(WORKERS)]
-        return [sys.executable, "-m", "samesense", "encode", model, str(rows), "-o", str(output), *options, *shared]
+        shared = ["--executor", "ray"]
+        return [
+            sys.executable,
+            "-m",
+            "samesense",
+            "encode",
+            model,
+            str(rows),
+            "--output",
+            str(output),
+            *options,
+            *shared,
+        ]
     options = ["--checkpoints", str(output) + "-checkpoints"] if system == "Ray Data, checkpoints" else []
     return [sys.executable, __file__, "ray-data", str(rows), "--model", model, "--folder", str(output), *options]
 

@@ -171,6 +171,7 @@ def train_ours(
         "method": record["method"],
         "verdict": verdict.get("verdict", "none"),
         "kept": bool(verdict.get("keep_reason")),
+        "whitened": "it is the start whitened" in verdict.get("keep_reason", ""),
     }
     facts |= {name: record["settings"].get(name) for name in ("loss", "learning_rate", "epochs", "batch_size")}
     if "weight_share" in record:
@@ -379,7 +380,7 @@ def lines_of(place: Place, part: str, tasks: Sequence[Task]) -> list[Line]:
                 high=100 * comparison.high,
                 seconds=ours.seconds,
                 best_seconds=rivals[best].seconds,
-                verdicts=["kept" if facts["kept"] else facts["verdict"] for facts in ours.facts],
+                verdicts=[verdict_of(facts) for facts in ours.facts],
                 truth="better" if gain.low > 0 else "worse" if gain.high < 0 else "no difference",
             )
         )
@@ -463,6 +464,13 @@ def variant_row(task: Task, name: str, variant: Runs, ours: Runs) -> str:
     interval = f"{100 * comparison.difference:+.2f} [{100 * comparison.low:+.1f}, {100 * comparison.high:+.1f}]"
     cells = [task.name, name, f"{variant.mean:.2f}", f"{ours.mean:.2f}", interval]
     return f"| {' | '.join([*cells, f'{variant.seconds:.0f} / {ours.seconds:.0f}'])} |"
+
+
+def verdict_of(facts: dict[str, Any]) -> str:
+    """Return what a run said of its model; a whitened start is kept because it was better than the plain one."""
+    if facts.get("whitened"):
+        return "better"
+    return "kept" if facts["kept"] else facts["verdict"]
 
 
 def is_right(word: str, truth: str) -> bool:

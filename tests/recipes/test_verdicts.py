@@ -25,6 +25,7 @@ from samesense.recipes.held_out.choose_share import ScoredFold, choose_scores, c
 from samesense.recipes.held_out.scores import HELD_OUT_SCORES, read_held_out
 from samesense.recipes.outcome import standardized_start
 from samesense.recipes.train import plan
+from samesense.reports import read_results
 from samesense.training.step_scores import STEP_SCORES
 from tests.command import run_command
 from tests.messages import listen
@@ -380,6 +381,10 @@ def test_a_start_that_is_kept_is_whitened_where_that_is_better(part, is_better, 
     assert ("it is the start whitened by 160 training texts" in run.verdict.keep_reason) == is_whitened
     texts = [row[0] for row in some_rows(80, [0, 1])]
     kept, plain = (samesense.load(tmp_path / name, precision="float32") for name in ("run", "start"))
+    card = (tmp_path / "run" / "model" / "README.md").read_text()
+    assert ("start whitened by 160 training texts, as training by cosent was not shown to help" in card) == is_whitened
+    results = read_results(tmp_path / "run" / "results.jsonl")
+    assert any(row.model.endswith("(standardized)") for row in results) == is_whitened
     cosines = [float(np.corrcoef(model.encode(texts)).mean()) for model in (kept, plain)]
     assert np.allclose(*cosines) != is_whitened
     held_out = read_held_out(tmp_path / "run")

@@ -48,6 +48,10 @@ logger = logging.getLogger(__name__)
 HISTORY = "history.jsonl"
 RESULTS = "results.jsonl"
 REPORT = "report.html"
+STANDARDIZED = "(standardized)"
+"""End of the name under which a start that is kept is evaluated with its map."""
+STANDARDIZED_START = "standardized_start"
+"""Key in the manifest for what was done to a start that is kept, in words."""
 
 FOLDERS = (MODEL, CHECKPOINTS, TENSORBOARD, CURVE, FOLDS_FOLDER, REFIT)
 FOLD_SCORES = "scores.json"
@@ -302,8 +306,9 @@ def card_of(output: Path, record: Mapping[str, Any]) -> Card:
         method += f" into {start}"
     trained = [row for row in results if row.seed is not None]
     if record.get("verdict", {}).get("keep_reason"):
-        method = f"kept as it is, as training by {record['method']} was not shown to help"
-        trained = []
+        kept = record.get(STANDARDIZED_START, "kept as it is")
+        method = f"{kept}, as training by {record['method']} was not shown to help"
+        trained = [row for row in results if row.model.endswith(STANDARDIZED)]
     return Card(
         name=output.resolve().name,
         base=base,

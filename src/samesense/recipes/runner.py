@@ -237,6 +237,9 @@ def _finish(
             calibrates_on = keep_held_out(job, held_out_scores(job, sets, end, unbiased))
         elif start.measured is not None:
             kept_start, verdict = _choose_start(job, inputs, sets, start.measured, verdict)
+            if kept_start.description:
+                manifest_entries |= {run_folder.STANDARDIZED_START: kept_start.description}
+                append_results(output / run_folder.RESULTS, rows_of(kept_start.measured, sets.compared))
             calibrates_on = keep_held_out(job, scores_of_start(job, sets, kept_start.measured))
         if job.refit and not verdict.keep_reason:
             is_refitted = retraining.on_all()
@@ -252,10 +255,17 @@ def _finish(
 
 
 class _KeptStart(NamedTuple):
-    """The start that is kept: its figures, and the encoder where it is another than the settings name."""
+    """The start that is kept.
+
+    Attributes:
+        measured: its figures on the sets of the run.
+        model: the encoder; ``None`` for the one that the settings name.
+        description: what was done to it, in words; nothing to the one that the settings name.
+    """
 
     measured: Measured
     model: Any = None
+    description: str = ""
 
 
 def _choose_start(
@@ -266,8 +276,9 @@ def _choose_start(
     standardized = better_standardized_start(job, sets, start, texts)
     if standardized is None:
         return _KeptStart(start), verdict
-    keep_reason = f"{verdict.keep_reason}; it is the {standardized.reason}"
-    return _KeptStart(standardized.measured, standardized.model), replace(verdict, keep_reason=keep_reason)
+    keep_reason = f"{verdict.keep_reason}; it is the {standardized.description}, {standardized.gain}"
+    kept_start = _KeptStart(standardized.measured, standardized.model, standardized.description)
+    return kept_start, replace(verdict, keep_reason=keep_reason)
 
 
 def _describe_run(job: Job[Any, Any]) -> dict[str, Any]:

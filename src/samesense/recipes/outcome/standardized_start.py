@@ -23,6 +23,7 @@ from samesense.recipes.held_out.sets import ComparedSet, Sets
 from samesense.recipes.job import Job
 from samesense.recipes.model_adapters import adapter_of
 from samesense.recipes.outcome.measure import Measured, UnbiasedScores, compared, measure
+from samesense.recipes.run_folder import STANDARDIZED
 from samesense.reports.run_verdict import OUT_OF_FOLD
 from samesense.types import Precision
 
@@ -37,12 +38,14 @@ class StandardizedStart:
     Attributes:
         model: the encoder.
         measured: its figures on the sets of the run.
-        reason: what was done and what it gains, in words.
+        description: what was done, in words.
+        gain: what that gains, in words.
     """
 
     model: Any
     measured: Measured
-    reason: str
+    description: str
+    gain: str
 
 
 def better_standardized_start(
@@ -71,7 +74,7 @@ def better_standardized_start(
         return None
     before, after = (100 * figure for figure in (verdict.task.start, verdict.task.end))
     gain = f"whose figure on {verdict.task.dataset} is better ({after:.2f}; as it was {before:.2f})"
-    return StandardizedStart(model, measured, f"{description}, {gain}")
+    return StandardizedStart(model, measured, description, gain)
 
 
 def _standardized(job: Job[Any, Any], texts: Sequence[str]) -> tuple[Any, str]:
@@ -90,7 +93,7 @@ def _standardized(job: Job[Any, Any], texts: Sequence[str]) -> tuple[Any, str]:
 
 def _scorer(job: Job[Any, Any], model: SentenceTransformer) -> Model:
     # A name of its own, as figures of one model are not compared with each other.
-    return load(model, name=f"{job.settings.model} (standardized)", precision=PRECISION, cache=True)
+    return load(model, name=f"{job.settings.model} {STANDARDIZED}", precision=PRECISION, cache=True)
 
 
 def _scores_out_of_fold(job: Job[Any, Any], folds: Sequence[Fold]) -> UnbiasedScores:
