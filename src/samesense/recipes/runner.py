@@ -46,7 +46,7 @@ from samesense.recipes.outcome.conclude import check_outcome, conclude, keeps_st
 from samesense.recipes.outcome.learning_curve import Train, settings_of_part
 from samesense.recipes.outcome.measure import Measured, UnbiasedScores, measure, rows_of
 from samesense.recipes.outcome.merge import merge
-from samesense.recipes.outcome.standardized_start import better_standardized_start
+from samesense.recipes.outcome.standardized_start import StandardizedStart, better_standardized_start
 from samesense.recipes.outcome.unbiased import (
     held_out_scores,
     keep_held_out,
@@ -226,7 +226,7 @@ def _finish(
     # Before the conclusion, which may train for hours and be interrupted.
     append_results(output / run_folder.RESULTS, results)
     verdict = None
-    kept_start = None
+    standardized = None
     calibrates_on = 0
     if job.concludes:
         curve = curve_out_of_fold(job, sets, start.measured, start.out_of_fold)
@@ -236,11 +236,16 @@ def _finish(
         if not verdict.keep_reason:
             calibrates_on = keep_held_out(job, held_out_scores(job, sets, end, unbiased))
         elif start.measured is not None:
-            kept_start, verdict = _choose_start(job, inputs, sets, start.measured, verdict)
-            if kept_start.description:
-                manifest_entries |= {run_folder.STANDARDIZED_START: kept_start.description}
-                append_results(output / run_folder.RESULTS, rows_of(kept_start.measured, sets.compared))
-            calibrates_on = keep_held_out(job, scores_of_start(job, sets, kept_start.measured))
+            kept_start = start.measured
+            standardized = better_standardized_start(
+                job, sets, start.measured, partial(training_texts, inputs.dataset, FITTED)
+            )
+            if standardized is not None:
+                kept_start = standardized.measured
+                verdict = replace(verdict, keep_reason=f"{verdict.keep_reason}; it is the {standardized.reason}")
+                manifest_entries |= {run_folder.STANDARDIZED_START: standardized.description}
+                append_results(output / run_folder.RESULTS, rows_of(kept_start, sets.compared))
+            calibrates_on = keep_held_out(job, scores_of_start(job, sets, kept_start))
         if job.refit and not verdict.keep_reason:
             is_refitted = retraining.on_all()
             laps.count("training on all pairs")
@@ -249,36 +254,9 @@ def _finish(
             examples = f"{len(job.all_examples()):,} {_unit(job)}"
             verdict = replace(verdict, refit=f"model/ was then trained on all {examples}, by the same settings")
         manifest_entries |= {"verdict": verdict.to_dict()}
-    run_folder.end(output, record, trained, manifest_entries, _choose_replacement(job, verdict, kept_start))
+    run_folder.end(output, record, trained, manifest_entries, _choose_replacement(job, verdict, standardized))
     laps.count("evaluation")
     return TrainingRun(output, trained, Results(results), laps.seconds, verdict, calibrates_on)
-
-
-class _KeptStart(NamedTuple):
-    """The start that is kept.
-
-    Attributes:
-        measured: its figures on the sets of the run.
-        model: the encoder; ``None`` for the one that the settings name.
-        description: what was done to it, in words; nothing to the one that the settings name.
-    """
-
-    measured: Measured
-    model: Any = None
-    description: str = ""
-
-
-def _choose_start(
-    job: Job[Any, Any], inputs: TrainingInputs, sets: Sets, start: Measured, verdict: Verdict
-) -> tuple[_KeptStart, Verdict]:
-    """Return the start to keep, plain or standardized, and the verdict that says which."""
-    texts = training_texts(inputs.dataset, FITTED)
-    standardized = better_standardized_start(job, sets, start, texts)
-    if standardized is None:
-        return _KeptStart(start), verdict
-    keep_reason = f"{verdict.keep_reason}; it is the {standardized.description}, {standardized.gain}"
-    kept_start = _KeptStart(standardized.measured, standardized.model, standardized.description)
-    return kept_start, replace(verdict, keep_reason=keep_reason)
 
 
 def _describe_run(job: Job[Any, Any]) -> dict[str, Any]:
@@ -295,11 +273,11 @@ def _describe_run(job: Job[Any, Any]) -> dict[str, Any]:
 
 
 def _choose_replacement(
-    job: Job[Any, Any], verdict: Verdict | None, kept_start: _KeptStart | None
+    job: Job[Any, Any], verdict: Verdict | None, standardized: StandardizedStart | None
 ) -> Callable[[Path], object] | None:
     """Return what puts the start, or the model trained on all pairs, in the place of the trained model, if either."""
     if verdict is not None and verdict.keep_reason:
-        model = None if kept_start is None else kept_start.model
+        model = None if standardized is None else standardized.model
         return lambda folder: run_folder.take_start(folder.parent, partial(_save_start, job, model))
     if verdict is not None and verdict.refit:
         return lambda folder: run_folder.take_refitted(folder.parent)

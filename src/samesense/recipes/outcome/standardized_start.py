@@ -6,7 +6,7 @@ and 56.1 to 57.9 whitened by the texts of 200 pairs, where training on their lab
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,22 +39,22 @@ class StandardizedStart:
         model: the encoder.
         measured: its figures on the sets of the run.
         description: what was done, in words.
-        gain: what that gains, in words.
+        reason: that, and what it gains.
     """
 
     model: Any
     measured: Measured
     description: str
-    gain: str
+    reason: str
 
 
 def better_standardized_start(
-    job: Job[Any, Any], sets: Sets, start: Measured, texts: Sequence[str]
+    job: Job[Any, Any], sets: Sets, start: Measured, training_texts: Callable[[], Sequence[str]]
 ) -> StandardizedStart | None:
     """Return the standardized start of a narrow cone if its verdict beside the plain start is "better"; else ``None``.
 
-    ``texts`` are those of the training. The user's test pairs choose nothing. Out of fold, the map that scores a pair
-    is fitted on the texts of the other folds.
+    ``training_texts`` is called only for a narrow cone. The user's test pairs choose nothing. Out of fold, the map that
+    scores a pair is fitted on the texts of the other folds.
     """
     first = sets.verdict
     if not isinstance(first, ComparedSet) or first.role == "test":
@@ -62,7 +62,7 @@ def better_standardized_start(
     if start.cosines is None or float(start.cosines.mean()) < NARROW:
         return None
     with stage("standardizing the start"):
-        model, description = _standardized(job, texts)
+        model, description = _standardized(job, training_texts())
         if not description:
             return None
         unbiased = {}
@@ -74,7 +74,7 @@ def better_standardized_start(
         return None
     before, after = (100 * figure for figure in (verdict.task.start, verdict.task.end))
     gain = f"whose figure on {verdict.task.dataset} is better ({after:.2f}; as it was {before:.2f})"
-    return StandardizedStart(model, measured, description, gain)
+    return StandardizedStart(model, measured, description, f"{description}, {gain}")
 
 
 def _standardized(job: Job[Any, Any], texts: Sequence[str]) -> tuple[Any, str]:
