@@ -1,6 +1,7 @@
 """The command sweep: what it prints, its exit codes, and Ctrl-C."""
 
 import json
+import shlex
 import signal
 import subprocess
 import sys
@@ -75,7 +76,9 @@ def test_a_failed_cell_ends_with_code_1(written, tmp_path, monkeypatch, command)
     assert "toy, cosent, seed 1: ZeroDivisionError: division by zero" in printed
 
 
-def test_a_call_of_few_runs_leaves_a_partial_table_and_the_next_one_goes_on(written, toy_pairs, tmp_path, command):
+def test_a_call_of_few_runs_leaves_a_partial_table_and_the_next_one_goes_on(
+    written, tiny_trunk, toy_pairs, tmp_path, command, capsys
+):
     out = tmp_path / "out"
     latex = tmp_path / "my tables" / "t.tex"
     figures = tmp_path / "figures"
@@ -91,6 +94,7 @@ def test_a_call_of_few_runs_leaves_a_partial_table_and_the_next_one_goes_on(writ
     code, printed, error = command(*words, "--max-runs", "1", "--latex", latex)
     assert code == 0
     assert printed.startswith("Partial: 1 of 2 runs finished. Missing: toy, mse, seed 1: not run yet. ")
+    assert "samesense train" not in printed
     assert "| mse | not run |" in printed and "1 of the others now" in error
     assert r"\emph{Partial: 1 of 2 runs finished." in latex.read_text(encoding="utf-8")
     code, printed, error = command(*words, "--latex", latex, "--figures", figures)
@@ -98,7 +102,17 @@ def test_a_call_of_few_runs_leaves_a_partial_table_and_the_next_one_goes_on(writ
     assert len(read_tables(latex.read_text(encoding="utf-8"))[0]) == 3
     assert {path.suffix for path in figures.iterdir()} == {".svg", ".png", ".pdf"}
     assert "learning-toy.pdf" in {path.name for path in figures.iterdir()}
-    assert command(out, "--table", "--latex", latex)[0] == 0
+    code, printed, _ = command(out, "--table", "--latex", latex)
+    assert code == 0
+    sentence, words, _ = printed.splitlines()[-1].split("`")
+    assert sentence.startswith("On toy, ") and sentence.endswith("To train by its settings: ")
+    values = {"DATA": toy_pairs / "train.tsv", "RUN": tmp_path / "run"}
+    arguments = [values.get(word, word) for word in shlex.split(words)[1:]]
+    code, printed, error = run_command(capsys, *arguments, "--dev", toy_pairs / "dev.tsv", "--dry-run")
+    assert code == 0, error
+    settings = json.loads(printed)
+    assert settings["loss"] == sentence.split()[2]
+    assert (settings["model"], settings["learning_rate"], settings["max_steps"]) == (str(tiny_trunk), 2e-3, 4)
 
 
 def test_ctrl_c_leaves_the_tables_of_what_is_finished(written, tmp_path, monkeypatch, command):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -20,6 +19,7 @@ from samesense.recipes.compare.cost import measure_costs
 from samesense.recipes.race.board import Line, RaceResult, cpu_of, good_enough, quality_of
 from samesense.recipes.race.cells import Cells
 from samesense.recipes.race.clock import RESERVE_SHARE
+from samesense.recipes.train_command import train_command
 from samesense.results import Results
 from samesense.types import Precision, Result
 
@@ -118,8 +118,8 @@ def _next_step(cells: Cells, quality: Line) -> str:
         return ""
     start = cells.state.entrant(quality.name).start
     return (
-        "dev was held out, so no run was trained on it. To train the best start model on all pairs: samesense train "
-        f"DATA --model {shlex.quote(start.model)} --output RUN"
+        "dev was held out, so no run was trained on it. To train the best start model on all pairs: "
+        f"{train_command({'model': start.model})}"
     )
 
 

@@ -82,6 +82,7 @@ class TriedCell(Record):
 class PlanRecord(Record):
     """The plan of a sweep."""
 
+    config: str
     cells: list[PlannedCell]
     tuning: list[TriedCell] = Field(default_factory=list)
     dev: dict[str, str]

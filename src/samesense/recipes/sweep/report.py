@@ -20,6 +20,7 @@ from samesense.recipes.sweep.completeness import (
 )
 from samesense.recipes.sweep.file import LAYERS
 from samesense.recipes.sweep.gather import CellResults, Tried, gather, read_plan, rows, settings_of, tried
+from samesense.recipes.sweep.next_step import describe_next_steps
 from samesense.recipes.sweep.plan import slug
 from samesense.recipes.sweep.protocol import protocol_sentences
 from samesense.reports.figures.curves import Curve
@@ -59,7 +60,11 @@ def write_report(output: Path, *, latex: Path | None = None, figures: Path | Non
     cells = gather(output)
     plan = read_plan(output)
     report, left_out = _report(cells, tried(output), plan)
-    text = _tables(report, left_out)
+    next_steps = []
+    # A run that is missing may be the best.
+    if not report.incomplete:
+        next_steps = describe_next_steps(cells, plan["config"])
+    text = _tables(report, left_out, next_steps)
     paths = [
         write_json_lines(output / "results.jsonl", rows(cells)),
         write_json_lines(
@@ -146,7 +151,7 @@ def _ranking(
     return rank(evidence, results, _ran(cells), against=against)
 
 
-def _tables(report: Report, left_out: Mapping[str, Sequence[str]]) -> str:
+def _tables(report: Report, left_out: Mapping[str, Sequence[str]], next_steps: Sequence[str]) -> str:
     blocks = []
     if report.incomplete:
         blocks.append(f"{plain(f'{report.incomplete} {CONTINUE}')}\n")
@@ -161,6 +166,7 @@ def _tables(report: Report, left_out: Mapping[str, Sequence[str]]) -> str:
     for title, lines in {**left_out, "Warnings about the data": report.warnings}.items():
         if lines:
             blocks.append(f"## {title}\n\n" + "".join(f"- {plain(line)}\n" for line in lines))
+    blocks += [f"{line}\n" for line in next_steps]
     return "\n".join(blocks)
 
 

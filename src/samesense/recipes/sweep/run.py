@@ -212,6 +212,7 @@ def begin(plan: Plan, output: Path) -> None:
 def _plan_content(plan: Plan, output: Path) -> dict[str, Any]:
     """Return a plan as it is stored."""
     return {
+        "config": plan.file.config,
         "keep": plan.file.keep,
         "against": plan.file.reference,
         "grid": plan.file.grid,
