@@ -11,6 +11,7 @@ from samesense.data.pairs.read import read_bare_pairs
 from samesense.data.pairs.targets import labels_as_classes, labels_from_0_to_1
 from samesense.errors import DataError
 from samesense.recipes.held_out.pairs import write_pairs
+from tests.messages import listen
 
 SHARED = Path(__file__).parents[2].parent / "shared/data"
 ROWS = [
@@ -149,7 +150,9 @@ def test_other_data_need_no_labels_that_can_be_read(tmp_path):
         {"anchor": "a dog sleeps", "positive": "y", "negative": "The dog is asleep"},
     ]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    messages = listen()
     pairs = read_bare_pairs(path)
+    assert messages == [f"{path}: left out: 1 of 6 pairs, which lack a text"]
     assert pairs == [
         ("It rains!", "No. Its dry"),
         ("It rains!", "x"),

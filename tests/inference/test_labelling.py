@@ -18,6 +18,7 @@ from samesense.inference.labelling.file import HEADER, open_labels
 from samesense.inference.models import chat
 from tests.chat_stub import stub
 from tests.command import run_command
+from tests.messages import listen
 from tests.network import _no_network  # noqa: F401
 
 TEXTS = [f"text number {number}" for number in range(40)]
@@ -50,6 +51,23 @@ def test_quoted_texts_are_read_back_as_they_were_shown(tmp_path):
         assert len(labels) == len(pairs)
     data = samesense.read(str(path))
     assert list(zip(data.sentences1, data.sentences2, strict=True)) == pairs
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("one\n\ntwo\nthree\n", "left out: 1 empty of 4 texts"),
+        ("sentence1\tsentence2\tscore\na\tb\t1\n\tc\t2\nd\te\t\n", "left out: 1 of 3 pairs, which lack a text"),
+    ],
+)
+def test_texts_that_are_left_out_are_counted(tmp_path, content, message):
+    path = tmp_path / ("a.tsv" if "\t" in content else "a.txt")
+    path.write_text(content)
+    messages = listen()
+    samesense.label(
+        path, output=tmp_path / "labels.jsonl", pairs_by="random", scorer=lambda pairs: np.arange(float(len(pairs)))
+    )
+    assert f"{path}: {message}" in messages
 
 
 def test_neighbours_are_the_nearest_texts_each_pair_once():

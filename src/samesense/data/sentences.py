@@ -185,10 +185,13 @@ def collect_sentences(
 
 
 def unlabelled_texts(source: Source, columns: str | None = None) -> list[str]:
-    """Return the texts of :func:`all_texts` without empty ones; DataError if nothing is left."""
-    texts = [text for text in all_texts(source, columns) if not is_blank(text)]
+    """Return the texts of :func:`all_texts` without empty ones, which are counted; DataError if nothing is left."""
+    every = list(all_texts(source, columns))
+    texts = [text for text in every if not is_blank(text)]
     if not texts:
         raise DataError(f"{name_of(source)} holds no text. Give a file with one text a line, or with columns of texts.")
+    if len(texts) < len(every):
+        logger.info(f"{name_of(source)}: left out: {len(every) - len(texts):,} empty of {len(every):,} texts")
     return texts
 
 

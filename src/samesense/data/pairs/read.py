@@ -142,15 +142,18 @@ def _subset_name(cell: object) -> str:
 def read_bare_pairs(source: Source, *, columns: str | None = None) -> list[Pair]:
     """Read the pairs of one source and ignore their labels, to look for these pairs in other data.
 
-    A row with a negative gives two pairs; a row without two texts gives none. Arguments and errors are those of
-    :func:`read_pairs`.
+    A row with a negative gives two pairs; a row without two texts gives none, and is counted in a message. Arguments
+    and errors are those of :func:`read_pairs`.
     """
     name = name_of(source)
     rows = list_rows(source)
     resolved = _find_columns(rows, columns, name, labelled=False)
     partners = [column for column in (resolved.text2, resolved.negative) if column is not None]
-    texts = ((cells.get(resolved.text1), cells.get(column)) for _, cells in rows for column in partners)
-    return [(str(first), str(second)) for first, second in texts if not (text_problem(first) or text_problem(second))]
+    texts = [(cells.get(resolved.text1), cells.get(column)) for _, cells in rows for column in partners]
+    pairs = [(str(first), str(second)) for first, second in texts if not (text_problem(first) or text_problem(second))]
+    if len(pairs) < len(texts):
+        logger.info(f"{name}: left out: {len(texts) - len(pairs):,} of {len(texts):,} pairs, which lack a text")
+    return pairs
 
 
 def holds_scores(source: Source, columns: str | None = None) -> bool:
