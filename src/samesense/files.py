@@ -16,7 +16,7 @@ import shutil
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, Any
@@ -350,10 +350,20 @@ def only_writer(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def only_writer_of(path: Path) -> Iterator[None]:
-    """Hold a file by a lock beside it, which the system frees when a process dies; OutputError if another holds it."""
-    message = f"A file has one writer at a time, and another process writes to {path}. Wait for it, or name another."
-    with _held(path.with_name(f".{_short(path.name)}{LOCK}"), message):
-        yield
+    """Hold a file, or a folder that is replaced as a whole, by a lock beside it; its parents are made.
+
+    The system frees it when a process dies; the lock is removed at the end. OutputError if another process holds it.
+    """
+    message = f"An output has one writer at a time, and another process writes to {path}. Wait for it, or name another."
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = path.with_name(f".{_short(path.name)}{LOCK}")
+    with _held(lock, message):
+        try:
+            yield
+        finally:
+            # Windows removes no file that is open.
+            with suppress(OSError):
+                lock.unlink()
 
 
 @contextmanager

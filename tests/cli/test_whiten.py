@@ -7,6 +7,7 @@ from samesense.encoder.assembly.build import build
 from samesense.encoder.encode import encode
 from samesense.encoder.maps.whitening import Whitening
 from samesense.encoder.saving.storage import save
+from samesense.files import only_writer_of
 
 
 def run(*arguments):
@@ -43,6 +44,20 @@ def test_whiten_refuses(tiny_trunk, tmp_path, capsys, folder, extra, message):
     captured = capsys.readouterr()
     assert captured.out == ""
     assert message in captured.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["t.txt"]
+
+
+def test_empty_texts_are_counted(tiny_trunk, tmp_path, capsys):
+    (tmp_path / "t.txt").write_text("a dog\n\na cat\n \nthe sun\n")
+    assert run("whiten", tiny_trunk, tmp_path / "t.txt", "--output", tmp_path / "out", "--dim", 2) == 0
+    assert f"{tmp_path / 't.txt'}: left out: 2 empty of 5 texts\n" in capsys.readouterr().err
+
+
+def test_a_second_whitening_of_a_folder_is_refused_at_the_start(tiny_trunk, tmp_path, capsys):
+    (tmp_path / "t.txt").write_text("a dog\na cat\nthe sun\n")
+    with only_writer_of(tmp_path / "out"):
+        assert run("whiten", tiny_trunk, tmp_path / "t.txt", "--output", tmp_path / "out") == 2
+    assert "one writer at a time" in capsys.readouterr().err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["t.txt"]
 
 

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from samesense.encoder.assembly.build_cross import build_cross
 from samesense.encoder.encode import encode
 from samesense.encoder.saving.storage import save
 from samesense.errors import ConfigError, MissingExtraError, ModelError, OutputError
+from samesense.files import only_writer_of
 from samesense.inference.onnx import graph as export_graph
 from samesense.inference.onnx.encoder import OnnxEncoder
 from samesense.inference.onnx.export import export, parity
@@ -210,6 +212,23 @@ def test_whatever_is_replaced_goes_once_the_new_folder_is_whole(tiny_trunk, fold
     export(str(tiny_trunk), target, overwrite=True)
     assert (target / DESCRIPTION).is_file() and not (target / "old").exists()
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_second_export_to_a_folder_is_refused_at_the_start(tiny_trunk, folder, tmp_path, monkeypatch):
+    target = tmp_path / "new" / "out"
+    monkeypatch.setattr("samesense.inference.onnx.export._open", lambda model: pytest.fail("nothing is loaded"))
+    with only_writer_of(target), pytest.raises(OutputError, match="one writer at a time"):
+        export(str(tiny_trunk), target)
+
+    @contextmanager
+    def ended_meanwhile(path):
+        shutil.copytree(folder, path)
+        yield
+
+    monkeypatch.setattr("samesense.inference.onnx.export.only_writer_of", ended_meanwhile)
+    with pytest.raises(OutputError, match="is not empty"):
+        export(str(tiny_trunk), target)
+    assert [path.name for path in target.parent.iterdir()] == ["out"]
 
 
 def test_a_tokenizer_that_reads_otherwise_is_refused(tiny_trunk, tmp_path, monkeypatch):

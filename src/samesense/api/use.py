@@ -277,6 +277,7 @@ def whiten(  # noqa: PLR0913 - the flags of the command
     from samesense.encoder.names import resolve, split_options
     from samesense.encoder.saving.card import Card, CardData, write_card
     from samesense.encoder.saving.storage import check_free, save
+    from samesense.files import only_writer_of
     from samesense.inference.names import place_of
 
     check_columns(columns)
@@ -288,17 +289,18 @@ def whiten(  # noqa: PLR0913 - the flags of the command
     check_free(Path(output), overwrite=overwrite, inputs=[place_of(model), *names_among(texts)])
     if is_cross_encoder(resolve(split_options(model).base)):
         raise ModelError(f"{model} is a cross-encoder: it scores pairs and has no embeddings to whiten.")
-    encoder = build_named(model)
-    # One layer at the end cannot be right for both routes of a model.
-    refuse_routes(encoder, "A whitening")
-    check_whole(encoder)
-    # Before the fit, as the vectors change with it.
-    leave_out_sink(encoder)
-    whitening = Whitening.fit(embed(encoder, sentences, precision=precision), dim)
-    save(append_whitening(encoder, whitening), Path(output), overwrite=overwrite)
-    read = CardData("texts", ", ".join(map(short_name, as_sources(texts))), len(sentences), rows_hash(sentences))
-    method = f"whitened to {whitening.matrix.shape[1]} dimensions on unlabelled texts"
-    write_card(Path(output), Card(name=Path(output).name, base=model, method=method, data=[read]))
+    with only_writer_of(Path(output).resolve()):
+        encoder = build_named(model)
+        # One layer at the end cannot be right for both routes of a model.
+        refuse_routes(encoder, "A whitening")
+        check_whole(encoder)
+        # Before the fit, as the vectors change with it.
+        leave_out_sink(encoder)
+        whitening = Whitening.fit(embed(encoder, sentences, precision=precision), dim)
+        save(append_whitening(encoder, whitening), Path(output), overwrite=overwrite)
+        read = CardData("texts", ", ".join(map(short_name, as_sources(texts))), len(sentences), rows_hash(sentences))
+        method = f"whitened to {whitening.matrix.shape[1]} dimensions on unlabelled texts"
+        write_card(Path(output), Card(name=Path(output).name, base=model, method=method, data=[read]))
     return whitening
 
 

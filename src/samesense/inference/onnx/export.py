@@ -37,7 +37,7 @@ from samesense.encoder.saving.storage import check_free, save
 from samesense.errors import DataError, MissingExtraError, ModelError
 from samesense.execution.progress import stage
 from samesense.execution.unread import counted
-from samesense.files import replacing_folder, write_text
+from samesense.files import only_writer_of, replacing_folder, write_text
 from samesense.inference.onnx.encoder import OnnxEncoder
 from samesense.inference.onnx.format import (
     DESCRIPTION,
@@ -170,8 +170,8 @@ def export(
     in ``onnx/``. It is written completely or not at all. ``int8`` adds a graph with weights of eight bits,
     ``openvino_int8`` one for OpenVINO with activations of eight bits as well, whose ranges are those of
     ``range_texts``, by default of texts of ``pairs`` or of the sample. On ``pairs`` the drift of Spearman is measured.
-    ModelError if the model is a cross-encoder, cannot be exported, or the graph
-    gives other vectors; OutputError if the folder is not empty and ``overwrite`` is not given.
+    ModelError if the model is a cross-encoder, cannot be exported, or the graph gives other vectors; OutputError if the
+    folder is not empty and ``overwrite`` is not given, or another process exports to it.
     """
     target = Path(output)
     check_free(target, overwrite=overwrite)
@@ -181,18 +181,20 @@ def export(
         range_texts = range_texts or _default_range_texts(pairs)
     else:
         range_texts = None
-    with stage("loading the model"):
-        encoder = _open(model)
-    refuse_routes(encoder, "An export")
-    description = _describe_model(encoder)
-    with replacing_folder(target) as folder:
-        save(encoder, folder)
-        description = _write(encoder, folder, description, int8, range_texts)
-        with stage("checking the graphs against torch"):
-            description = description.model_copy(update=_compare(encoder, folder, description, pairs))
-        _write_description(folder, description)
-        _finish(model, folder, target.name, weights, description)
-    return description
+    with only_writer_of(target.resolve()):
+        check_free(target, overwrite=overwrite)  # another export may have ended since
+        with stage("loading the model"):
+            encoder = _open(model)
+        refuse_routes(encoder, "An export")
+        description = _describe_model(encoder)
+        with replacing_folder(target) as folder:
+            save(encoder, folder)
+            description = _write(encoder, folder, description, int8, range_texts)
+            with stage("checking the graphs against torch"):
+                description = description.model_copy(update=_compare(encoder, folder, description, pairs))
+            _write_description(folder, description)
+            _finish(model, folder, target.name, weights, description)
+        return description
 
 
 def _open(model: str | SentenceTransformer) -> SentenceTransformer:
