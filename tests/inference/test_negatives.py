@@ -10,6 +10,7 @@ from samesense.inference import negatives
 from samesense.recipes.train import plan
 from tests.command import run_command
 from tests.inference.made_vectors import cosines, encode, vector
+from tests.messages import listen
 from tests.models import made_model
 from tests.references.negatives import mined
 
@@ -116,6 +117,9 @@ def test_anchors_without_any_text_are_not_written(capsys, tmp_path, monkeypatch,
     code, _, err = run_command(capsys, "mine-negatives", nli, "--min-score", "2", "--output", output)
     assert (code, "left out: 1 anchors with neither positives nor negatives" in err) == (0, True)
     assert samesense.doctor(output).counts["anchors"] == 2
+    output = tmp_path / "out.csv"
+    code, _, err = run_command(capsys, "mine-negatives", nli, "--format", "triplets", "--range-min", "1", "-o", output)
+    assert (code, "left out: 3 anchors without a positive or without a negative" in err) == (0, True)
 
 
 def test_labels_say_what_is_a_positive(model):
@@ -132,6 +136,18 @@ def test_labels_say_what_is_a_positive(model):
     ]
     result = samesense.mine_negatives(nli, model=model, relative_margin=None)
     assert [set(negatives) for negatives in result.negatives] == [{"e", "f"}, {"f", "b"}]
+
+
+def test_no_anchor_is_left_without_negatives_in_silence(model):
+    with pytest.raises(DataError, match=r"`range_min` skips the nearest 31 texts, and there are 31 candidates"):
+        samesense.mine_negatives(data_of(ROWS), model=model, range_min=31)
+    messages = listen()
+    mined_data = samesense.mine_negatives(data_of(ROWS), model=model, range_min=30, relative_margin=None)
+    assert mined_data.negatives.count([]) == 11
+    assert messages == [
+        "made: 11 of 17 anchors have no negative, as each candidate was skipped or is beyond a margin or "
+        "limit. Lower `range_min` or the margins, change the limits, or give a larger `corpus`."
+    ]
 
 
 @pytest.mark.parametrize(

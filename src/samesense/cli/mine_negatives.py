@@ -52,11 +52,15 @@ def mine_negatives(
     write_tables(Table(_lists(mined) if format == "lists" else _triplets(mined), output, form))
     for line in mined.summary():
         logger.info(line)
-    alone = sum(
-        not positives and not negatives for positives, negatives in zip(mined.positives, mined.negatives, strict=True)
-    )
-    if alone:
-        logger.info(f"left out: {alone} anchors with neither positives nor negatives")
+    sides = list(zip(mined.positives, mined.negatives, strict=True))
+    if format == "triplets":
+        left_out = sum(not (positives and negatives) for positives, negatives in sides)
+        missing = "without a positive or without a negative"
+    else:
+        left_out = sum(not (positives or negatives) for positives, negatives in sides)
+        missing = "with neither positives nor negatives"
+    if left_out:
+        logger.info(f"left out: {left_out} anchors {missing}")
 
 
 def _lists(data: TupleData) -> Iterator[dict[str, Any]]:

@@ -13,6 +13,7 @@ Differs: of several positives the one with the lowest score counts. A relative m
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -34,6 +35,8 @@ from samesense.inference.models.model import Model
 from samesense.inference.search.exact import Best, nearest
 from samesense.inference.search.lists import blocks
 from samesense.types import Embeddings, Indices, Pair, Score, Scores
+
+logger = logging.getLogger(__name__)
 
 BLOCK_ANCHORS = 1024
 """Number of anchors whose candidates are in memory at once."""
@@ -138,6 +141,11 @@ def mine_negatives(
     pool = _Pool(data, corpus)
     if not pool.candidates:
         raise DataError(f"{data.source}: there are no texts to be negatives. Give anchors with positives, or a corpus.")
+    if choice.range_min >= pool.candidates:
+        raise DataError(
+            f"`range_min` skips the nearest {choice.range_min} texts, and there are {pool.candidates} candidates. "
+            "Lower it, or give a larger corpus."
+        )
     mined_rows: list[list[str]] = [[] for _ in data.anchors]
     near_positives = 0
     with TemporaryDirectory(prefix=TEMPORARY_FOLDER) as folder:
@@ -154,7 +162,22 @@ def mine_negatives(
                     mined_rows[row] = [texts[count + index] for index in choice.chosen(scores[count:], ceiling, row)]
                 bar.update(len(rows))
     negatives = [[*existing, *mined] for existing, mined in zip(data.negatives, mined_rows, strict=True)]
+    _log_anchors_without_negatives(data, negatives)
     return replace(data, negatives=negatives, left_out={**data.left_out, "neighbours too near": near_positives})
+
+
+def _log_anchors_without_negatives(data: TupleData, negatives: Sequence[Sequence[str]]) -> None:
+    """Log how many anchors with a positive have no negative at the end; a warning if these are all."""
+    paired = [row_negatives for row_negatives, positives in zip(negatives, data.positives, strict=True) if positives]
+    without = sum(not row_negatives for row_negatives in paired)
+    if without:
+        level = logging.WARNING if without == len(paired) else logging.INFO
+        logger.log(
+            level,
+            f"{data.name}: {without:,} of {len(paired):,} anchors have no negative, as each candidate was skipped or "
+            "is beyond a margin or limit. Lower `range_min` or the margins, change the limits, or give a larger "
+            "`corpus`.",
+        )
 
 
 class _Pool:
