@@ -8,6 +8,7 @@
     │   └── AnotherRunError     a folder holds a run of other settings or data
     ├── ModelError              a model folder or name cannot be read, or gave unusable output
     ├── OutputError             writing would overwrite or lose something
+    │   └── UnwrittenError      a finished result could not be written; it holds the result
     └── MissingExtraError       an optional dependency is needed and absent
 
 A message says the rule, what was received, and the likely fix.
@@ -16,6 +17,9 @@ A message says the rule, what was received, and the likely fix.
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 
 class SamesenseError(Exception):
@@ -56,6 +60,27 @@ class ModelError(SamesenseError):
 
 class OutputError(SamesenseError):
     """Writing would overwrite or lose something."""
+
+
+class UnwrittenError(OutputError):
+    """A finished result could not be written, as on a full disk.
+
+    Attributes:
+        result: what the function would have returned, as far as it is finished.
+    """
+
+    def __init__(self, message: str, result: Any) -> None:
+        super().__init__(message)
+        self.result = result
+
+    @classmethod
+    @contextmanager
+    def holding(cls, result: Any) -> Iterator[None]:
+        """Raise it with a result in place of an OutputError from the block, which writes the result."""
+        try:
+            yield
+        except OutputError as error:
+            raise cls(str(error), result) from error
 
 
 class MissingExtraError(SamesenseError):

@@ -13,7 +13,7 @@ from samesense.choices import CalibrationMap, ThresholdTarget, check_choice, che
 from samesense.data.rows.columns import check_columns
 from samesense.data.rows.sources import Source, as_sources, names_among
 from samesense.data.rows.text import Header, Quoting, reads_tables
-from samesense.errors import ConfigError
+from samesense.errors import ConfigError, UnwrittenError
 from samesense.execution.progress import stage
 from samesense.execution.unread import logs_unread
 from samesense.types import Precision
@@ -111,7 +111,8 @@ def evaluate(  # noqa: PLR0913 - the flags of the command
             results += suite_averages(results, evidence if intervals else ())
         finally:  # keep the finished sets, which may have taken hours, when one fails or is interrupted
             if output is not None and results:
-                append_results(Path(output), results)
+                with UnwrittenError.holding(results):
+                    append_results(Path(output), results)
     for task in selected.tasks:
         if remark := task.remark():
             logger.info(f"{task.dataset}: {remark}")
@@ -172,6 +173,7 @@ def compare(  # noqa: PLR0913 - the flags of the command
     from samesense.recipes.compare.recipe import compare as run
     from samesense.recipes.compare.sentences import read_topics
     from samesense.reports.store import append_results, check_results
+    from samesense.results import Results
 
     check_list("models", models)
     if runs is not None:
@@ -191,11 +193,14 @@ def compare(  # noqa: PLR0913 - the flags of the command
         # The page counts as an input here, as results must not be appended to it.
         check_results(results, [*inputs, *names_among(output)])
 
+    finished = Results()
     kept: list[Result] = []
 
     def keep(rows: Sequence[Result]) -> None:
+        finished.extend(rows)
         if results is not None and rows:
-            append_results(Path(results), rows)
+            with UnwrittenError.holding(finished):
+                append_results(Path(results), rows)
             kept.extend(rows)
 
     with _kept_named(results, kept):
@@ -219,7 +224,7 @@ def compare(  # noqa: PLR0913 - the flags of the command
         keep(report.averages)
         if output is not None:
             # Drawing the figures of many models takes seconds.
-            with stage("writing the page"):
+            with stage("writing the page"), UnwrittenError.holding(report):
                 report.save(output, kind="html")
     return report
 
@@ -331,9 +336,10 @@ def calibrate(  # noqa: PLR0913 - the flags of the command
         check_place(figure, [*names_among(data), path, place_of(model)])
     # The fingerprint binds the calibration to these weights: it is refused for any others.
     calibrated = run(scorer or load(model, precision=precision), pairs, home.fingerprint(), settings)
-    store(calibrated.calibration, path)
-    if figure is not None:
-        save_plot(_calibration_plot(calibrated, Path(figure).stem), Path(figure))
+    with UnwrittenError.holding(calibrated):
+        store(calibrated.calibration, path)
+        if figure is not None:
+            save_plot(_calibration_plot(calibrated, Path(figure).stem), Path(figure))
     written = [path] if figure is None else [path, figure]
     logger.info(f"written: {', '.join(str(file) for file in written)}")
     return calibrated

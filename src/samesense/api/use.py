@@ -13,7 +13,7 @@ from samesense.choices import BackendOption, Chunk, Threshold, check_choice, che
 from samesense.data.rows.columns import check_columns
 from samesense.data.rows.sources import Source, as_sources, names_among, short_name
 from samesense.data.rows.text import Header, Quoting, reads_tables
-from samesense.errors import ConfigError, DataError, ModelError
+from samesense.errors import ConfigError, DataError, ModelError, UnwrittenError
 from samesense.execution.progress import stage
 from samesense.execution.unread import logs_unread
 from samesense.failures import DAMAGED
@@ -378,5 +378,6 @@ def drift(  # noqa: PLR0913 - the flags of the command
                 total=report.texts,
                 top=top,
             )
-            save_map(text_map, map)
+            with UnwrittenError.holding(report):
+                save_map(text_map, map)
     return report

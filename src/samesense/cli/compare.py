@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from samesense.api import evaluation
 from samesense.cli.command import command_of
-from samesense.cli.output import Json, Output, Several, logger, put, put_json
+from samesense.cli.output import Json, Output, Several, logger, put, put_json, shown_if_unwritten
+from samesense.results import Results
+
+if TYPE_CHECKING:
+    from samesense.reports.report import Report
 
 # Commands import what they use when they run, so that --help and completion stay quick.
 
@@ -46,17 +50,38 @@ def compare(
         check_suffix(markdown, "A file of Markdown", [".md", ".markdown"])
     if latex is not None:
         check_suffix(latex, "A file of LaTeX", [".tex"])
-    report = evaluation.compare(models, data, output=output, **options)
+
+    def show(report: Report | Results) -> None:
+        # Of a comparison that could not go on there are the results of the finished models alone.
+        if isinstance(report, Results):
+            _show_results(report, json=json)
+        else:
+            _show_report(report, json=json)
+
+    with shown_if_unwritten(show):
+        report = evaluation.compare(models, data, output=output, **options)
+    # Before the other files, for which the disk may have no room.
+    show(report)
     written = [output, *(report.save(path, kind) for kind, path in (("md", markdown), ("tex", latex)) if path)]
     if figures is not None:
         written += report.save_figures(figures)
-    if json:
-        put_json(result.to_dict() for result in [*report.results, *report.averages])
-        if report.recommendation is not None:
-            put_json([{"recommendation": report.recommendation.to_dict()}])
-    else:
-        put(str(report))
     for failed in report.failures:
         logger.info(f"undefined: {failed.model} on {failed.task} {failed.dataset}: {failed.reason}")
     more = " and more" if len(written) > 4 else ""
     logger.info(f"written: {', '.join(map(str, written[:4]))}{more}")
+
+
+def _show_results(results: Results, *, json: bool) -> None:
+    if json:
+        put_json(results.to_dicts())
+    else:
+        put(str(results))
+
+
+def _show_report(report: Report, *, json: bool) -> None:
+    if not json:
+        put(str(report))
+        return
+    put_json(result.to_dict() for result in [*report.results, *report.averages])
+    if report.recommendation is not None:
+        put_json([{"recommendation": report.recommendation.to_dict()}])

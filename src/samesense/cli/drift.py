@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from samesense.api import use
 from samesense.cli.command import command_of
-from samesense.cli.output import FileOrInput, Json, logger, put, put_json
+from samesense.cli.output import FileOrInput, Json, logger, put, put_json, shown_if_unwritten
 from samesense.errors import ConfigError
+
+if TYPE_CHECKING:
+    from samesense.inference.drift import Drift
 
 
 @command_of(use.drift)
@@ -30,11 +33,16 @@ def drift(
     """
     if limit is not None and not 0 <= limit <= 1:
         raise ConfigError(f"A limit is a share of the neighbours, from 0 to 1; received `limit` {limit:g}.")
-    result = use.drift(old, new, texts, **options)
-    if json:
-        put_json([result.to_dict()])
-    else:
-        put(str(result))
+
+    def show(result: Drift) -> None:
+        if json:
+            put_json([result.to_dict()])
+        else:
+            put(str(result))
+
+    with shown_if_unwritten(show):
+        result = use.drift(old, new, texts, **options)
+    show(result)
     if limit is not None and result.drift - limit > 1e-9:  # 1 - 0.7 is a little more than 0.3
         logger.error(f"drift {result.drift:.4f} is above the limit {limit:g}")
         sys.exit(1)

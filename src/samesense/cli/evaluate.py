@@ -7,9 +7,9 @@ from typing import Any
 
 from samesense.api import evaluation
 from samesense.cli.command import command_of
-from samesense.cli.output import Flag, Json, Several, logger, put, put_json
+from samesense.cli.output import Flag, Json, Several, logger, put, put_json, shown_if_unwritten
 from samesense.data.benchmarks.comparability import NOT_COMPARABLE, why_not_comparable
-from samesense.results import WHOLE_SUBSETS
+from samesense.results import WHOLE_SUBSETS, Results
 from samesense.types import Result
 
 
@@ -29,11 +29,18 @@ def evaluate(
         subsets: show each subset too; a file and JSON always have them.
         json: print one JSON object per result.
     """
-    results = evaluation.evaluate(model, data, **options)
+
+    def show(results: Results) -> None:
+        if json:
+            put_json(results.to_dicts())
+        else:
+            put(results.table(subsets=subsets))
+
+    with shown_if_unwritten(show):
+        results = evaluation.evaluate(model, data, **options)
+    show(results)
     if json:
-        put_json(results.to_dicts())
         return
-    put(results.table(subsets=subsets))
     count = len({(row.dataset, row.subset) for row in results if row.subset not in WHOLE_SUBSETS})
     if count and not subsets:
         logger.info(f"{count} subsets: --subsets shows them")

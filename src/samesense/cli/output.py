@@ -6,7 +6,7 @@ import json
 import logging
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,7 +15,7 @@ from cyclopts import Parameter
 
 from samesense.cli.colour import painted
 from samesense.cli.hyphens import HYPHENS
-from samesense.errors import ConfigError
+from samesense.errors import ConfigError, UnwrittenError
 from samesense.execution.progress import note_message
 from samesense.execution.ranks import is_main
 from samesense.execution.unread import current
@@ -135,6 +135,16 @@ def put_row(*cells: object) -> None:
     from samesense.inference.lines import without_breaks
 
     put("\t".join(without_breaks(str(cell)) for cell in cells))
+
+
+@contextmanager
+def shown_if_unwritten(show: Callable[[Any], None]) -> Iterator[None]:
+    """Write a result to standard output by ``show`` if it could not be written to its file."""
+    try:
+        yield
+    except UnwrittenError as error:
+        show(error.result)
+        raise
 
 
 def put_json(values: Iterable[dict[str, Any]]) -> None:
