@@ -11,6 +11,7 @@ from samesense.data import read_pairs
 from samesense.encoder.assembly.build import build
 from samesense.encoder.encode import encode
 from samesense.errors import DataError, ModelError
+from samesense.execution.settings import LESS
 from samesense.execution.trainer import newest_checkpoint
 from samesense.losses.base import EmbeddingLoss
 from samesense.losses.cosent import CoSENT
@@ -138,7 +139,8 @@ def test_many_steps_without_a_gradient_are_said(toy_pairs, tiny_trunk, tmp_path)
     assert "75% of the steps changed nothing" in "".join(messages)
 
 
-def test_a_whole_run_with_a_rate_that_ruins_the_model(toy_pairs, tiny_trunk, tmp_path):
+def test_a_whole_run_with_a_rate_that_ruins_the_model(toy_pairs, tiny_trunk, tmp_path, monkeypatch):
+    monkeypatch.setitem(LESS, "learning_rate", 1e9)
     train = toy_pairs / "train.tsv"
     dev = toy_pairs / "dev.tsv"
     wild = {

@@ -13,8 +13,13 @@ from samesense.errors import ConfigError
 MOST = 10**9
 """Largest number that a setting takes, unless it is in :data:`LESS`: far beyond any use, and within every type."""
 
-LESS = {"seed": 2**32 - 1, "batch_size": 10**6, "discriminator_batch_size": 10**6, "generator_batch_size": 10**6}
-"""Largest numbers of some settings: numpy's bound of a seed, and batches that no machine holds."""
+LESS = {
+    "seed": 2**32 - 1,
+    **dict.fromkeys(("batch_size", "discriminator_batch_size", "generator_batch_size"), 10**6),
+    **dict.fromkeys(("learning_rate", "discriminator_learning_rate", "generator_learning_rate"), 10),
+}
+"""Largest numbers of some settings: numpy's bound of a seed, batches that no machine holds, and steps of AdamW that
+leave nothing of a model."""
 
 
 def comma_separated(value: Any) -> Any:
