@@ -98,7 +98,12 @@ def test_a_field_may_be_larger_than_the_default_of_the_csv_module(tmp_path):
     ("cells", "count", "fix"),
     [
         ("a\tb", 2, "Write a line break inside a text as a space; where texts stand in quotes: `quoting` csv."),
-        ("a\tb\t1\textra", 4, "Write a tab inside a text as a space; name a comma-separated file .csv."),
+        (
+            "a\tb\t1\textra",
+            4,
+            "Write a tab inside a text as a space; name a comma-separated file .csv; if the last fields are notes, cut "
+            "them off: cut -f1-3.",
+        ),
     ],
 )
 def test_a_tsv_row_with_the_wrong_number_of_fields_is_refused(tmp_path, cells, count, fix):

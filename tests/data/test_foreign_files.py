@@ -13,6 +13,7 @@ from samesense.data.texts import read_texts
 from samesense.data.tuples.read import read_tuples
 from samesense.errors import DataError
 from samesense.inference.shards.input import split_shards
+from tests.messages import listen
 
 PAIRS = [
     ("How do I reset my password?", "How can I change it?", 4.5),
@@ -86,6 +87,62 @@ def test_an_unusual_mark_between_known_names_is_asked_for(tmp_path, mark, writte
 def test_what_stands_above_the_rows_is_told_from_texts_with_commas(tmp_path, name, content, fix):
     (tmp_path / name).write_text(content)
     assert fix in refusal(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
+def test_texts_in_a_column_without_a_name_are_refused(tmp_path, name):
+    separator = "," if name == "a.csv" else "\t"
+    path = write(tmp_path / name, ("Sentences", "", "Rating"), [("first", "second", "mean"), *PAIRS], separator)
+    assert f"{path}, row 2: a column of texts needs a name, and column 2, which holds 'second' here, has" in refusal(
+        path
+    )
+    path = write(tmp_path / name, ("Sentences", "", "Rating", ""), [("first", "second", "mean", "note")], separator)
+    assert "column 2, which holds 'second'" in refusal(path)
+    index = [(f"row {number}", *pair) for number, pair in enumerate(PAIRS)]
+    path = write(tmp_path / name, ("", "sentence1", "sentence2", "score"), index, separator)
+    assert len(samesense.read(path)) == len(PAIRS)
+
+
+def test_the_three_header_lines_of_qualtrics_are_no_texts(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text('StartDate,Q1\nStart Date,Your text?\n"{""ImportId"":""start""}","{""ImportId"":""QID1""}"\n1,A.\n')
+    assert f"{path}, row 3: the row holds the identifiers of the questions, as Qualtrics writes them" in refusal(path)
+
+
+def test_texts_as_bytes_of_python_are_warned_of_once(tmp_path):
+    rows = [(f"b'{first}'", f'b"{second}"', score) for first, second, score in PAIRS]
+    path = write(tmp_path / "a.tsv", ("sentence1", "sentence2", "score"), rows, "\t")
+    messages = listen()
+    for _ in range(2):
+        samesense.read(path)
+    assert [
+        f"{path}: the texts of column {name!r} are written as bytes of Python, such as " in message
+        for name, message in zip(("sentence1", "sentence2"), messages, strict=True)
+    ] == [True, True]
+
+
+def test_columns_beside_a_guessed_one_are_named(tmp_path):
+    options = [{"id": "A", "text": "A"}]
+    rows = [{"text": text, "options": options, "accept": ["A"], "answer": "accept"} for text, _, _ in PAIRS]
+    path = write_lines(tmp_path / "a.jsonl", rows)
+    messages = listen()
+    samesense.read(path)
+    assert f"{path}: not read: options, accept" in messages
+
+
+def test_two_texts_in_a_list_are_to_be_written_into_two_columns(tmp_path):
+    for name in ("texts", "set"):
+        path = write_lines(tmp_path / f"{name}.jsonl", [{name: list(pair[:2]), "label": pair[2]} for pair in PAIRS])
+        assert f"{path}: column {name!r} holds lists of two texts each" in refusal(path)
+
+
+def test_labels_in_lists_are_no_texts(tmp_path):
+    rows = [{"a": first, "b": second, "c": ["yes" if score > 2 else "no"]} for first, second, score in PAIRS]
+    path = write_lines(tmp_path / "a.jsonl", rows)
+    for columns in (None, "a,b,c", "a,c"):
+        message = refusal(path, columns=columns)
+        assert f"{path}: column 'c' holds lists of one label each, such as 'yes'" in message
+        assert "frame['c'].str[0]" in message
 
 
 def test_triples_of_identifiers_are_no_texts(tmp_path):

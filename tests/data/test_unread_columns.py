@@ -141,3 +141,26 @@ def test_of_very_many_columns_the_first_are_named(tmp_path, caplog):
     (message,) = warned(caplog)
     assert "'note 9' and 290 more hold texts" in message
     assert len(message) < 400 + len(str(path))
+
+
+@pytest.mark.parametrize(
+    ("names", "columns"),
+    [
+        (("a", "b", "score", "split"), "a,b,score"),
+        (("a", "b", "split"), "a,b"),
+        (("a", "label", "split"), "a,label"),
+        (("a", "split"), "a"),
+    ],
+)
+def test_a_column_of_splits_is_warned_of_beside_columns_that_are_named(tmp_path, names, columns, caplog):
+    cells = {"a": "a text {}", "b": "another {}", "score": "{}", "label": "{}", "split": "train"}
+    rows = [
+        [cells[name].format(i % 2 if name in ("score", "label") else i) for name in names[:-1]]
+        + ["test" if i > 4 else "train"]
+        for i in range(6)
+    ]
+    path = table(tmp_path / "a.csv", list(names), rows)
+    for _ in range(2):
+        samesense.read(path, columns=columns)
+    (message,) = warned(caplog)
+    assert f"{path}: column 'split' names parts of the data, such as 'train', and is not read" in message

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from samesense.data.benchmarks.published import holds_arguments
 from samesense.data.benchmarks.sentences import LabelledSentences
@@ -43,6 +43,7 @@ from samesense.data.rows.columns import (
     unread_labels,
 )
 from samesense.data.rows.labels import is_quantity
+from samesense.data.rows.list_cells import ListCellError, is_list, list_in
 from samesense.data.rows.sources import (
     Source,
     holds_lines,
@@ -66,6 +67,7 @@ from samesense.data.rows.text_columns import (
     guessed_pairs,
     has_repeated_values,
     is_text_column,
+    log_unread,
     object_columns,
     refuse_objects,
     refuse_text,
@@ -169,8 +171,18 @@ def detect_kind(source: Source, columns: str | None = None) -> DetectedKind:
         last = normalize_name(requested_columns(columns, names_in(rows))[-1])
         triplets = kind == "pairs" and last in NEGATIVE_NAMES
         return DetectedKind(kind, f"the columns {columns}", columns=columns, triplets=triplets)
-    return _detect_from_rows(rows, name_of(source))
+    detected = _detect_from_rows(rows, name_of(source))
+    # The reader is given the columns of a guess, and does not say then which others there are. The guess names texts.
+    if not detected.sure and detected.columns is not None:
+        log_unread(rows, split_columns(detected.columns), name_of(source), besides=find_text_columns(rows))
+    return detected
 
+
+MOST_LABEL_WORDS = 2
+"""Most words of a label in a list."""
+
+FEWEST_LABELS = 4
+"""Rows from which on labels in lists that repeat are no chance."""
 
 _READ: dict[type, DataKind] = {
     PairData: "pairs",
@@ -205,7 +217,9 @@ def _kind_of_columns(rows: Sequence[Row], columns: str, source: str) -> DataKind
         if len(names) == 2:
             return "classes"
         return "pairs"
-    if any(holds_lists(rows, name) for name in names[1:]):
+    lists = [name for name in names[1:] if holds_lists(rows, name)]
+    if lists:
+        _refuse_lists_of_labels(rows, lists, source)
         return "tuples"
     texts = is_text_column(rows, last) and not has_repeated_values(rows, last)
     if len(names) == 2:
@@ -215,6 +229,28 @@ def _kind_of_columns(rows: Sequence[Row], columns: str, source: str) -> DataKind
     if texts and normalize_name(last) not in NEGATIVE_NAMES:
         return "tuples"
     return "pairs"
+
+
+def _refuse_lists_of_labels(rows: Sequence[Row], columns: Sequence[str], source: str) -> None:
+    """Raise DataError for lists of one short value each that repeats, as annotation tools write labels."""
+    for column in columns:
+        lists = [_list_in(cell) for _, row in rows if is_list(cell := row.get(column))]
+        values = [str(texts[0]) for texts in lists if texts is not None and len(texts) == 1]
+        are_short = all(len(value.split()) <= MOST_LABEL_WORDS for value in values)
+        repeat = len(values) >= FEWEST_LABELS and 2 * len(set(values)) <= len(values)
+        if len(values) == len(lists) and are_short and repeat:
+            raise DataError(
+                f"{source}: column {column!r} holds lists of one label each, such as {values[0]!r}, and lists are read "
+                f"as texts. Write the label itself into the column; in pandas: frame[{column!r}].str[0]"
+            )
+
+
+def _list_in(cell: object) -> list[Any] | None:
+    """Return the list in a cell; ``None`` if it begins like a list and cannot be parsed, which the reader reports."""
+    try:
+        return list_in(cell)
+    except ListCellError:
+        return None
 
 
 def _detect_from_rows(rows: Sequence[Row], source: str) -> DetectedKind:
@@ -339,6 +375,15 @@ def _numbers_of(rows: Sequence[Row], column: str, *, different: bool = False) ->
 
 def _unknown_columns(rows: Sequence[Row], names: Sequence[str], source: str) -> DataError:
     """Return the error for columns of unknown meaning, with examples, which need a look at all columns."""
+    lists = [name for name in names[:MOST_LOOKED_INTO] if holds_lists(rows, name)]
+    _refuse_lists_of_labels(rows, lists, source)
+    for name in lists:
+        if all(_are_two_texts(row.get(name)) for _, row in rows):
+            return DataError(
+                f"{source}: column {name!r} holds lists of two texts each, and the texts of a pair have a column each. "
+                "Write them into two columns, sentence1 and sentence2; texts that belong together into anchor and "
+                "positive."
+            )
     three = example_of_three_columns(rows)
     alternative = ""
     if three:
@@ -355,6 +400,10 @@ def _unknown_columns(rows: Sequence[Row], names: Sequence[str], source: str) -> 
             )
         return DataError(f"{error}{alternative}")
     return DataError(f"{source}: no columns of texts could be found.{alternative}")
+
+
+def _are_two_texts(cell: object) -> bool:
+    return isinstance(cell, list) and len(cell) == 2 and all(isinstance(text, str) for text in cell)
 
 
 def _detect_from_cells(rows: Sequence[Row], source: str) -> DetectedKind | None:

@@ -43,7 +43,7 @@ from samesense.data.rows.sources import (
     row_names,
     short_name,
 )
-from samesense.data.rows.text_columns import SNIFFED_ROWS, log_unread, text_column
+from samesense.data.rows.text_columns import SNIFFED_ROWS, log_unread, text_column, warn_of_splits
 from samesense.errors import ConfigError, DataError
 from samesense.hashes import content_hash
 from samesense.places import JOINT
@@ -243,6 +243,8 @@ def _cell_texts(rows: Iterator[Row], source: str, columns: str | None) -> Iterat
             # Only of the first rows: a later layout would have each row logged.
             if columns is None and same_layout:
                 log_unread(same_layout, layouts[names], source)
+            elif same_layout:
+                warn_of_splits(same_layout, layouts[names], source)
         for column in layouts[names]:
             value = cells.get(column)
             if value is not None and not isinstance(value, str):

@@ -22,7 +22,7 @@ from samesense.data.rows.columns import (
     text_problem,
 )
 from samesense.data.rows.sources import Source, list_rows, name_of, names_in
-from samesense.data.rows.text_columns import log_unread
+from samesense.data.rows.text_columns import log_unread, warn_of_splits
 from samesense.errors import ConfigError, DataError
 from samesense.failures import excerpt
 from samesense.results import ShownRows
@@ -69,6 +69,8 @@ def read_sentences(
     text_column, label_column = _find_columns(rows, columns, name)
     if columns is None:
         log_unread(rows, [text_column, label_column], name)
+    else:
+        warn_of_splits(rows, [text_column, label_column], name)
     problems = []
     for number, cells in rows:
         problems += _find_problems(number, cells, text_column, label_column, keep_empty)

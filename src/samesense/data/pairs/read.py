@@ -26,7 +26,14 @@ from samesense.data.rows.columns import (
 )
 from samesense.data.rows.labels import ParsedLabels, Scale, has_one_label, number_text, parse_labels, refuse_words
 from samesense.data.rows.sources import Source, list_rows, load_rows, name_of, names_in, no_rows_error
-from samesense.data.rows.text_columns import SNIFFED_ROWS, example_columns, guessed_pairs, log_unread
+from samesense.data.rows.text_columns import (
+    SNIFFED_ROWS,
+    example_columns,
+    guessed_pairs,
+    log_unread,
+    warn_of_bytes,
+    warn_of_splits,
+)
 from samesense.errors import ConfigError, DataError
 from samesense.types import Indices, Pair
 
@@ -67,7 +74,10 @@ def read_pairs(
     if not first:
         raise no_rows_error(source)
     resolved = _find_columns(first, columns, name)
-    refuse_lists(first, filter(None, (resolved.text1, resolved.text2, resolved.negative)), name)
+    text_columns = [column for column in (resolved.text1, resolved.text2, resolved.negative) if column is not None]
+    refuse_lists(first, text_columns, name)
+    if str(first[0][1].get(resolved.text1)).startswith(("b'", 'b"')):
+        warn_of_bytes(first, text_columns, name)
     reader = _RowReader(resolved)
     texts = collect_columns(reader.texts(chain(first, rows)), TEXTS[: 2 if resolved.subset is None else 3])
     parsed = _parse_label_cells(reader.labels, resolved, name, label_order, label_range)
@@ -173,6 +183,9 @@ def _find_columns(rows: Sequence[Row], columns: str | None, source: str, *, labe
         if columns is None and labelled:
             _warn_of_other_labels(resolved, unread_labels(names, resolved), source)
             _log_unread(rows, names, resolved, source)
+        elif labelled:
+            # Columns that the user leaves out need no message, but no one leaves out a split.
+            warn_of_splits(rows, _read_columns(resolved), source)
         return resolved
     except (ConfigError, DataError):
         # A guess is made only where the user has not named the columns.
@@ -187,10 +200,14 @@ def _find_columns(rows: Sequence[Row], columns: str | None, source: str, *, labe
 
 def _log_unread(rows: Sequence[Row], names: Sequence[str], columns: Columns, source: str) -> None:
     """Log which columns are not read, without the other labels, of which a warning says more."""
-    all_columns = (columns.text1, columns.text2, columns.label, columns.negative, columns.subset)
-    read = [name for name in all_columns if name is not None]
+    read = _read_columns(columns)
     if not set(names).issubset(read):
         log_unread(rows, read, source, besides=unread_labels(names, columns))
+
+
+def _read_columns(columns: Columns) -> list[str]:
+    every = (columns.text1, columns.text2, columns.label, columns.negative, columns.subset)
+    return [name for name in every if name is not None]
 
 
 def _warn_of_other_labels(resolved: Columns, label_candidates: Sequence[str], source: str) -> None:

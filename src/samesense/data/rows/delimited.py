@@ -57,6 +57,12 @@ MOST_LINES = 1000
 
 BYTE_ORDER_MARK = "\ufeff"
 
+_IMPORT_IDS = re.compile(r'\{"ImportId": ?".*\}')
+"""A cell of the third line of a table of Qualtrics."""
+
+MOST_KEY_WORDS = 2
+"""Most words of a key in the index of a frame, which is written as a column without a name."""
+
 _RULE = re.compile(r"[\s+:=-]*--[\s+:=-]*")
 """A cell of the line below the header of a table for the eye, as of psql or Markdown."""
 
@@ -400,14 +406,25 @@ def _named_rows(
 ) -> Iterator[tuple[int, dict[str, object]]]:
     """Yield the rows as cells by column name."""
     width = len(form.names)
+    unnamed = [index for index, name in enumerate(form.names) if not name.strip()]
+    # Empty names at the end are not among those of the form; a single name may be a title above the others.
+    if width > 1:
+        unnamed += range(width, form.width)
     for position, (number, cells) in enumerate(records):
         if len(cells) > width and not any(cells[width:]):
             del cells[width:]  # trailing empty columns, as spreadsheets leave them
+        if unnamed:
+            _refuse_unnamed_texts(f"{path}, row {number}", cells, unnamed)
         if len(cells) != width:
             hint = _field_count_fix(form, suffix, cells, starts=not position)
             raise DataError(
                 f"{path}, row {number}: every row must have the {width} fields of the header "
                 f"({listed(form.names)}); this one has {len(cells)}. {hint}"
+            )
+        if position == 1 and _IMPORT_IDS.fullmatch(cells[-1]):
+            raise DataError(
+                f"{path}, row {number}: the row holds the identifiers of the questions, as Qualtrics writes them, "
+                "below their wording. Delete both rows."
             )
         if width > 1 and _repeats_names(cells, form.names):
             raise DataError(
@@ -415,6 +432,20 @@ def _named_rows(
                 "files were put together. Delete the row, or give the files one by one."
             )
         yield number, dict(zip(form.names, cells, strict=True))
+
+
+def _refuse_unnamed_texts(location: str, cells: Sequence[str], unnamed: Sequence[int]) -> None:
+    """Raise DataError if a column without a name holds a text, as below a merged cell; the index of a frame is none."""
+    for index in unnamed:
+        cell = cells[index].strip() if index < len(cells) else ""
+        # The first column may be an index, whose keys are short.
+        is_key = index == 0 and len(cell.split()) <= MOST_KEY_WORDS
+        if cell and not is_key and not is_number(cell) and not is_quantity(cell):
+            raise DataError(
+                f"{location}: a column of texts needs a name, and column {index + 1}, which holds {excerpt(cell, 40)} "
+                "here, has none. Write one into the first line; where names stand in two lines, as below merged cells, "
+                "write them in one."
+            )
 
 
 def _repeats_names(cells: Sequence[str], names: Sequence[str]) -> bool:
@@ -447,7 +478,12 @@ def _field_count_fix(form: Form, suffix: str, cells: Sequence[str], *, starts: b
             f"Between fields stand {name}, also around an empty one; a text with a line break stands in double quotes."
         )
     if too_many:
-        return "Write a tab inside a text as a space; name a comma-separated file .csv."
+        fix = "Write a tab inside a text as a space"
+        if suffix != ".csv":
+            fix += "; name a comma-separated file .csv"
+        if form.delimiter == "\t":
+            fix += f"; if the last fields are notes, cut them off: cut -f1-{len(form.names)}"
+        return f"{fix}."
     return "Write a line break inside a text as a space; where texts stand in quotes: `quoting` csv."
 
 

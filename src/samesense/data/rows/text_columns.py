@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -522,14 +522,43 @@ def log_unread(
     without_texts = [name for name in reportable if name not in text_set]
     if texts:
         logger.warning(_unread_warning(texts, columns, source, fix))
-    for name in reportable:
-        if name not in text_set and (parts := _splits_in(first_rows, name)):
-            logger.warning(
-                f"{source}: column {name!r} names parts of the data, such as {parts[0]!r}, and is not read: the rows "
-                "of all parts are read together. To train on one and test on another, write a file for each."
-            )
+    warn_of_splits(first_rows, [*read, *texts], source)
     if without_texts and metadata:
         logger.info(f"{source}: not read: {listed(without_texts, MOST_NAMED)}")
+
+
+def warn_of_splits(rows: Sequence[Row], columns: Collection[str], source: str) -> None:
+    """Warn once of a column besides those that are read which names the split of each row, such as train and test."""
+    first_rows = rows[:_UNREAD_ROWS]
+    for name in names_in(first_rows):
+        key = (source, "split", name)
+        if name in columns or key in _UNREAD:
+            continue
+        splits = _splits_in(first_rows, name)
+        if splits:
+            _UNREAD.add(key)
+            logger.warning(
+                f"{source}: column {name!r} names parts of the data, such as {splits[0]!r}, and is not read: the rows "
+                "of all parts are read together. To train on one and test on another, write a file for each."
+            )
+
+
+_BYTES = re.compile(r"b(['\"]).*\1", re.DOTALL)
+"""A text as Python writes bytes, ``b'A text.'``."""
+
+
+def warn_of_bytes(rows: Sequence[Row], columns: Iterable[str], source: str) -> None:
+    """Warn once of a column whose texts all stand between the marks of Python's bytes."""
+    for name in columns:
+        key = (source, "bytes", name)
+        cells = [cell for _, row in rows[:_UNREAD_ROWS] if isinstance(cell := row.get(name), str) and cell]
+        if key in _UNREAD or len(cells) < _FEWEST_REPEATED or not all(map(_BYTES.fullmatch, cells)):
+            continue
+        _UNREAD.add(key)
+        logger.warning(
+            f"{source}: the texts of column {name!r} are written as bytes of Python, such as {excerpt(cells[0], 40)}, "
+            "and are read with the marks. Decode them where the file is made: text.decode()"
+        )
 
 
 def _splits_in(rows: Sequence[Row], name: str) -> list[str]:

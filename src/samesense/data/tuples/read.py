@@ -10,7 +10,7 @@ from samesense.data.rows.columns import BadRow, Columns, Layout, Row, Side, bad_
 from samesense.data.rows.labels import INITIALS, UNLABELLED, parse_labels
 from samesense.data.rows.list_cells import FIX, ListCellError, list_in, texts_in
 from samesense.data.rows.sources import Source, as_sources, load_rows, name_of, no_rows_error, row_names, short_name
-from samesense.data.rows.text_columns import SNIFFED_ROWS, log_unread
+from samesense.data.rows.text_columns import SNIFFED_ROWS, log_unread, warn_of_splits
 from samesense.data.tuples.data import ITSELF, Statement, TupleData, group_statements, tuple_data
 from samesense.errors import DataError
 from samesense.failures import excerpt
@@ -109,9 +109,11 @@ class _Reader:
             if names not in layouts:
                 location = f"{self.source}, row {row[0]}" if layouts else self.source
                 layouts[names] = find_layout(names, location, self.columns)
+                same_layout = [candidate for candidate in first if row_names(candidate[1]) == names]
                 if self.columns is None:
-                    same_layout = [candidate for candidate in first if row_names(candidate[1]) == names]
                     log_unread(same_layout, layouts[names].columns, self.source)
+                elif same_layout:
+                    warn_of_splits(same_layout, layouts[names].columns, self.source)
             layout = layouts[names]
             read_row = self._read_tuple if layout.label is None else self._read_nli
             row_statements, row_problems = read_row(row, layout)
