@@ -230,29 +230,40 @@ def _distinct_words(text: str) -> set[str]:
     return set("".join(text.split()) if _CJK.search(text) else _WORD.findall(text.casefold()))
 
 
-_CHANGED = {
-    "are in double quotes, with doubled ones inside": (
+class _Corruption(NamedTuple):
+    """A change that programs make to texts, as the predicate of a sentence, with its pattern and its fix."""
+
+    predicate: str
+    pattern: re.Pattern[str]
+    fix: str
+
+
+_CORRUPTIONS = (
+    _Corruption(
+        "are in double quotes, with doubled ones inside",
         re.compile(r'^"(?=.*"".).*"$', re.DOTALL),
         "if a program wrote them, `quoting` csv",
     ),
-    "are written as bytes of Python": (
+    _Corruption(
+        "are written as bytes of Python",
         re.compile(r"^b(['\"]).*\1$", re.DOTALL),
         "decode them, and write the file again",
     ),
     # Curly quotes and dashes of WINDOWS-1252 that were decoded as LATIN1.
-    "hold control characters in place of curly quotes or dashes": (
+    _Corruption(
+        "hold control characters in place of curly quotes or dashes",
         re.compile("[\u0080-\u009f]"),
         "convert from WINDOWS-1252",
     ),
     # The two bytes of a letter or a curly quote in UTF-8, decoded as LATIN1 or WINDOWS-1252.
-    "seem to be UTF-8 that was read in another encoding": (
+    _Corruption(
+        "seem to be UTF-8 that was read in another encoding",
         re.compile(
             "[\u00c2\u00c3][\u00a0-\u00bf\u0152\u0153\u0160\u0161\u0178\u017d\u017e\u20ac\u201a\u201e]|\u00e2\u20ac"
         ),
         "write the file again from its source",
     ),
-}
-"""What programs do to texts, how it is recognised, and what to do."""
+)
 
 _PLACEHOLDERS = ("nan", "none", "null", "(null)", "<null>", "n/a", "undefined")
 """Placeholders that programs write for a missing text, in lower case."""
@@ -264,18 +275,18 @@ _LONGEST_PLACEHOLDER = 20
 def text_warnings(texts: Iterable[str]) -> list[str]:
     """Return warnings of texts that programs may have changed: by quotes, other encodings, or marks of missing ones."""
     placeholders = set[str]()
-    changed: dict[str, set[int]] = {}  # hashes of different texts by what is wrong with them
-    examples: dict[str, str] = {}
+    corrupted: dict[_Corruption, set[int]] = {}  # hashes of the different texts
+    examples: dict[_Corruption, str] = {}
     for text in texts:
         if len(text) < _LONGEST_PLACEHOLDER and text.strip().casefold() in _PLACEHOLDERS:
             placeholders.add(text)
-        for problem, (pattern, _) in _CHANGED.items():
-            if pattern.search(text):
-                changed.setdefault(problem, set()).add(hash(text))
-                examples.setdefault(problem, text)
+        for corruption in _CORRUPTIONS:
+            if corruption.pattern.search(text):
+                corrupted.setdefault(corruption, set()).add(hash(text))
+                examples.setdefault(corruption, text)
     warnings = [
-        f"{len(hashes)} texts {problem}, such as {excerpt(examples[problem], 60)}: {_CHANGED[problem][1]}"
-        for problem, hashes in changed.items()
+        f"{len(hashes)} texts {corruption.predicate}, such as {excerpt(examples[corruption], 60)}: {corruption.fix}"
+        for corruption, hashes in corrupted.items()
     ]
     if placeholders:
         names = ", ".join(map(repr, sorted(placeholders)))
