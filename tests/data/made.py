@@ -4,7 +4,7 @@ import random
 
 from samesense.data.pairs.data import PairData
 
-SCALES = {"scored": (0.0, 5.0), "binary": (0, 1), "nli": (0.0, 2.0), "triple": (0.0, 1.0)}
+SCALES = {"scored": (0.0, 5.0), "binary": (0, 1), "nli": (0.0, 2.0), "triplet": (0.0, 1.0)}
 
 
 def pair_data(rows, kind, scale="usual"):
@@ -33,5 +33,5 @@ def drawn(kind, labels, rows=200, sentences=30, seed=0):
 SCORED = drawn("scored", [0.0, 0.5, 2.5, 2.6, 4.0, 5.0])
 BINARY = drawn("binary", [0.0, 1.0])
 NLI = drawn("nli", [0.0, 1.0, 2.0])
-TRIPLE = drawn("triple", [0.0, 1.0])
-DATA = {"scored": SCORED, "binary": BINARY, "nli": NLI, "triple": TRIPLE}
+TRIPLET = drawn("triplet", [0.0, 1.0])
+DATA = {"scored": SCORED, "binary": BINARY, "nli": NLI, "triplet": TRIPLET}

@@ -120,7 +120,7 @@ def test_a_triple_becomes_a_positive_and_a_negative_pair(tmp_path):
     )
     data = read_pairs(path, drop_bad_rows=True)
     assert data.pairs() == [("a", "b"), ("a", "c")]
-    assert (data.labels, data.kind, data.scale, data.label_column) == ([1.0, 0.0], "triple", (0.0, 1.0), "negative")
+    assert (data.labels, data.kind, data.scale, data.label_column) == ([1.0, 0.0], "triplet", (0.0, 1.0), "negative")
 
 
 def test_label_options_do_not_fit_triples(tmp_path):

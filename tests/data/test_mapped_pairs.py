@@ -25,9 +25,9 @@ LABELS = {
     "scored": [0, 0.25, 3, 5],
     "binary": [0, 1],
     "nli": ["entailment", "neutral", "contradiction", "-"],
-    "triple": ["s1", "other"],
+    "triplet": ["s1", "other"],
 }
-THIRD = {"scored": "score", "binary": "label", "nli": "label", "triple": "negative"}
+THIRD = {"scored": "score", "binary": "label", "nli": "label", "triplet": "negative"}
 
 
 def few(monkeypatch, most=60):
@@ -50,7 +50,7 @@ def table(kind, rows=150, bad=False, subset=True):
     """Yield rows of few sentences with many duplicates; some lack a text if they may be bad."""
     source = random.Random(kind)
     third = THIRD[kind]
-    names = ("anchor", "positive") if kind == "triple" else ("sentence1", "sentence2")
+    names = ("anchor", "positive") if kind == "triplet" else ("sentence1", "sentence2")
     for number in range(rows):
         texts = [f"S{source.randrange(60)}{source.choice(['', '!'])}" for _ in range(2)]
         texts[0] = " " if bad and number % 20 == 7 else texts[0]

@@ -142,7 +142,7 @@ def test_plain_rows_are_named_by_their_form():
     nli = [("Snow falls.", "It is cold.", "entailment"), ("Snow falls.", "It is hot.", "contradiction")]
     assert read_pairs(nli).kind == "nli"
     triplets = [("one", "first", "third"), ("two", "second", "fourth")]
-    assert read_pairs(triplets).kind == "triple"
+    assert read_pairs(triplets).kind == "triplet"
     assert read_tuples(triplets).anchors == ["one", "two"]
     assert read_unlabelled(["A cat sleeps.", "It rains.", "It rains."]).texts == ["A cat sleeps.", "It rains."]
 

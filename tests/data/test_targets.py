@@ -6,7 +6,7 @@ from samesense.data.pairs.targets import scale_midpoint
 from samesense.errors import ConfigError, DataError
 from samesense.losses.registry import PAIR_LOSSES
 from samesense.recipes.cosent.settings import CosentSettings
-from tests.data.made import BINARY, DATA, NLI, SCORED, TRIPLE, pair_data
+from tests.data.made import BINARY, DATA, NLI, SCORED, TRIPLET, pair_data
 
 targets = PAIR_LOSSES.targets
 
@@ -54,7 +54,7 @@ def test_data_without_groups_are_refused():
         ("scored", [0.0, 0.2, 1.0], (0, 1), [0.0, 0.2, 1.0], "mse: labels 0 to 1 as they are"),
         ("nli", [0.0, 1.0, 2.0], (0, 2), [0.0, 0.5, 1.0], "mse: contradiction 0, neutral 0.5, entailment 1"),
         ("binary", [0.0, 1.0, 1.0], (0, 1), [0.0, 1.0, 1.0], "mse: labels 0 and 1 as they are"),
-        ("triple", [1.0, 0.0, 1.0], (0, 1), [1.0, 0.0, 1.0], "mse: labels 0 and 1 as they are"),
+        ("triplet", [1.0, 0.0, 1.0], (0, 1), [1.0, 0.0, 1.0], "mse: labels 0 and 1 as they are"),
     ],
 )
 def test_mse_reads_every_label_from_0_to_1(kind, labels, scale, expected, summary):
@@ -87,7 +87,7 @@ def test_the_middle_of_a_scale():
 
 @pytest.mark.parametrize(
     ("data", "classes", "names"),
-    [(NLI, 3, "contradiction, neutral, entailment"), (BINARY, 2, "0, 1"), (TRIPLE, 2, "0, 1")],
+    [(NLI, 3, "contradiction, neutral, entailment"), (BINARY, 2, "0, 1"), (TRIPLET, 2, "0, 1")],
 )
 def test_softmax_numbers_the_classes_from_0(data, classes, names):
     prepared = targets(data, "softmax")
@@ -168,7 +168,7 @@ def test_bins_are_a_number_or_edges_in_a_file_and_in_words(text, bins):
     assert CosentSettings(loss="softmax", bins=text).bins == bins
 
 
-@pytest.mark.parametrize(("data", "above"), [(SCORED, 2.5), (BINARY, 0), (NLI, 1), (TRIPLE, 0)])
+@pytest.mark.parametrize(("data", "above"), [(SCORED, 2.5), (BINARY, 0), (NLI, 1), (TRIPLET, 0)])
 def test_info_nce_takes_the_positive_pairs(data, above):
     prepared = targets(data, "info-nce", hard_negatives=False)
     rows = [row for row, label in enumerate(data.labels) if label > above]

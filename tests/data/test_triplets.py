@@ -26,7 +26,7 @@ def slow_partners(data, anchor):
     return tuple([text for text in sides[label] if text not in both] for label in (highest, 0.0))
 
 
-@pytest.mark.parametrize("kind", ["binary", "nli", "triple"])
+@pytest.mark.parametrize("kind", ["binary", "nli", "triplet"])
 def test_triplets_are_all_that_can_be_formed(kind):
     data = DATA[kind]
     formed = form_triplets(data)

@@ -54,7 +54,7 @@ def test_the_whole_loss_is_the_sum_of_its_terms(vectors, threshold, weights):
 
 def test_which_pairs_are_positive_is_read_from_the_labels():
     cuts = {kind: CosentSettings(loss="angle").targets(data).settings["positive_above"] for kind, data in DATA.items()}
-    assert cuts == {"scored": 2.5, "binary": 0.5, "nli": 1.5, "triple": 0.5}
+    assert cuts == {"scored": 2.5, "binary": 0.5, "nli": 1.5, "triplet": 0.5}
     assert CosentSettings(loss="angle", positive_above=4).targets(DATA["scored"]).settings == {"positive_above": 4}
 
 

@@ -68,14 +68,14 @@ def test_a_setting_of_cosent_alone_has_triplets_ranked_as_pairs(settings, name):
     assert plan(TRIPLETS, dev="none", settings=settings).method.name == name
     assert plan(samesense.read(TRIPLETS), dev="none", settings=settings).method.name == name
     assert fitting_method([Rows(TRIPLETS)], "cosent", {}).method.name == "cosent"
-    assert plan(TRIPLETS, dev="none", ranks_triplets=True).train.kind == "triple"  # as for a race
+    assert plan(TRIPLETS, dev="none", ranks_triplets=True).train.kind == "triplet"  # as for a race
 
 
 def test_triplets_beside_other_data_are_a_part_of_supmpn(tmp_path, lines):
     triplets = tmp_path / "triplets.jsonl"
     triplets.write_text("".join(json.dumps(row) + "\n" for row in TRIPLETS), encoding="utf-8")
     parts = plan([triplets, lines]).train.parts
-    assert [(part.name, part.method) for part in parts] == [("triple", "supmpn"), ("sentences", "simcse")]
+    assert [(part.name, part.method) for part in parts] == [("triplet", "supmpn"), ("sentences", "simcse")]
 
 
 def test_a_run_on_nli_labels_names_the_method_for_similarity():

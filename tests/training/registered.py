@@ -8,7 +8,7 @@ from samesense.recipes.cosent.settings import CosentSettings
 from tests.conftest import WORDS
 from tests.data.made import pair_data
 
-LABELS = {"binary": [0.0, 1.0], "scored": [0.0, 1.5, 4.0, 5.0], "nli": [0.0, 1.0, 2.0], "triple": [0.0, 1.0]}
+LABELS = {"binary": [0.0, 1.0], "scored": [0.0, 1.5, 4.0, 5.0], "nli": [0.0, 1.0, 2.0], "triplet": [0.0, 1.0]}
 
 
 def specs(encoder):

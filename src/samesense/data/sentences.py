@@ -202,7 +202,7 @@ def all_texts(source: Source, columns: str | None = None) -> Iterator[str]:
 
     - a text file with one text a line (``.txt`` or an unknown ending, also compressed);
     - JSON lines or a folder with documents, of which all sentences are read;
-    - a table that ``load_rows`` reads, of which all columns with the names of pairs, triples or single sentences are
+    - a table that ``load_rows`` reads, of which all columns with the names of pairs, triplets or single sentences are
       read, or else the only column with texts; ``columns`` names other ones, as in ``"question,answer"``;
     - data in memory, such as a list of texts.
 
@@ -269,7 +269,7 @@ def _text_columns(names: Sequence[str], columns: str | None, source: str, rows: 
     if columns is not None:
         return [named_column(names, name, source) for name in requested_columns(columns, names)]
     pair = find_pair(TEXT_PAIRS, spelled)
-    # All texts of pairs and triples count, not only the first.
+    # All texts of pairs and triplets count, not only the first.
     if pair is not None:
         return [spelled[name] for name in (*pair, *NEGATIVE_NAMES) if name in spelled]
     single_column = find_name(SINGLE_NAMES, spelled)

@@ -99,7 +99,7 @@ CONTRASTIVE_OF_PAIRS = LossSpec(
     settings=ContrastiveSettings,
     targets=pairs.labels_cut_in_two,
     target_settings=PositiveAbove,
-    kinds=("scored", "binary", "triple"),
+    kinds=("scored", "binary", "triplet"),
     takes="labels 0 and 1, or scores, which it cuts in two",
     batches=("label-aware",),
 )

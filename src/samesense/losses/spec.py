@@ -41,7 +41,7 @@ class LossSpec:
     # makes the columns and labels for the module from the training data
     targets: Callable[..., Targets] | None = None
     target_settings: type[BaseModel] = NoSettings  # arguments of targets
-    kinds: tuple[Kind, ...] = ("scored", "binary", "nli", "triple")  # of the labels that it fits
+    kinds: tuple[Kind, ...] = ("scored", "binary", "nli", "triplet")  # of the labels that it fits
     takes: str = "labelled pairs"  # these kinds of labels, in words
     batches: tuple[str, ...] = ()  # kinds of batches besides random ones
     encoder: Encoder = "bi"  # kind of encoder that it trains

@@ -273,7 +273,7 @@ TRIPLET_OF_PAIRS = LossSpec(
     lesson=OF_TRIPLETS,
     settings=TripletSettings,
     targets=pairs.formed_triplets,
-    kinds=("binary", "nli", "triple"),
+    kinds=("binary", "nli", "triplet"),
     takes="NLI or binary labels, from which it forms triplets",
 )
 

@@ -80,7 +80,7 @@ def fitting_method(
         named = method_named(method)
         return Fitting(named, _form_of_method(named, config), columns=reading.columns)
     if isinstance(data, DATA_TYPES):
-        are_triplets = isinstance(data, PairData) and data.kind == "triple"
+        are_triplets = isinstance(data, PairData) and data.kind == "triplet"
         if are_triplets and not ranks_triplets and _is_for_triplets(config, overrides):
             return Fitting(METHODS["supmpn"], RAGGED if config == "auto" else "", columns=reading.columns)
         suitable = next(method for method in METHODS.values() if isinstance(data, method.data))

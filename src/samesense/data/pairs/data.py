@@ -38,10 +38,10 @@ class PairData(ShownRows):
         sentences2: second sentence of every pair.
         labels: one number a pair; larger means more similar.
         subsets: name of the subset of each pair, where the source names subsets.
-        kind: ``"scored"``, ``"binary"``, ``"nli"`` or ``"triple"``.
+        kind: ``"scored"``, ``"binary"``, ``"nli"`` or ``"triplet"``.
         scale: lowest and highest value a label can take; ``None`` if no known range holds them.
         source: the file, folder or name as the user gave it.
-        label_column: where the labels come from; the negative column for triples.
+        label_column: where the labels come from; the negative column for triplets.
         dropped: bad rows left out on request.
         dropped_unlabelled: rows marked as having no label, always left out.
         own_scale: whether ``scale`` was taken from the labels, because no known range fits them.
@@ -75,7 +75,7 @@ class PairData(ShownRows):
     @property
     def graded(self) -> bool:
         """Whether labels are finer than yes and no."""
-        return self.kind not in ("binary", "triple")
+        return self.kind not in ("binary", "triplet")
 
     def label_name(self, label: float) -> str:
         """Return a label as text: the name of an NLI class, else the number."""

@@ -49,7 +49,7 @@ def read_pairs(
     drop_bad_rows: bool = False,
     limit_reported: int = 5,
 ) -> PairData:
-    """Read labelled pairs, or triples as pairs, from one source.
+    """Read labelled pairs, or triplets as pairs, from one source.
 
     Args:
         source: a file, a folder saved by ``datasets``, a hub name, a data frame, or rows; see ``load_rows``.
@@ -60,7 +60,7 @@ def read_pairs(
         limit_reported: how many bad rows the error shows.
 
     Returns:
-        The pairs in the order of the source; a triple gives its positive pair, then its negative one.
+        The pairs in the order of the source; a triplet gives its positive pair, then its negative one.
 
     Raises:
         DataError: if the source cannot be read, holds bad rows, or has nothing to rank.
@@ -233,7 +233,7 @@ def _parse_label_cells(
             f"{source}: `label_order` and `label_range` are for a label column, and this source has triplets with "
             f"negatives in column {columns.negative!r}. Leave them out."
         )
-    return ParsedLabels([1.0] * len(cells), "triple", (0.0, 1.0))
+    return ParsedLabels([1.0] * len(cells), "triplet", (0.0, 1.0))
 
 
 def _assemble(

@@ -1,7 +1,7 @@
 """Forms triplets of anchor, positive and negative from labelled pairs, deterministically.
 
-In NLI data and triples the first sentence of a pair is the anchor; in binary data each of the two is. A partner that is
-labelled both positive and negative for an anchor is ignored, and a sentence is never its own negative.
+In NLI data and triplets the first sentence of a pair is the anchor; in binary data each of the two is. A partner that
+is labelled both positive and negative for an anchor is ignored, and a sentence is never its own negative.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from samesense.errors import DataError
 
 _SIDES: dict[Kind, dict[float, Side]] = {
     "binary": {1.0: "positive", 0.0: "negative"},
-    "triple": {1.0: "positive", 0.0: "negative"},
+    "triplet": {1.0: "positive", 0.0: "negative"},
     "nli": SIDES,
 }
 

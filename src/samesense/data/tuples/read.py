@@ -1,4 +1,4 @@
-"""Reads anchors with positives and negatives from any source: NLI rows by premise, lists of any length, triples."""
+"""Reads anchors with positives and negatives from any source: NLI rows by premise, lists of any length, triplets."""
 
 from __future__ import annotations
 

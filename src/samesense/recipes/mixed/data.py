@@ -65,7 +65,7 @@ class Mixture:
     def labelled(self) -> Part | None:
         """Return the labelled pairs among the parts, if any: scored ones rather than those of fewer labels."""
         pairs = [component for component in self.parts if isinstance(component.data, PairData)]
-        order = ("scored", "binary", "nli", "triple")
+        order = ("scored", "binary", "nli", "triplet")
         return min(pairs, key=lambda component: order.index(component.data.kind), default=None)
 
     def with_data(self, name: str, data: Examples) -> Mixture:

@@ -18,7 +18,7 @@ LOSSES: dict[str, tuple[str, ...]] = {
     "scored": ("cosent", "mse", "angle"),
     "binary": ("cosent", "info-nce", "contrastive"),
     "nli": ("cosent", "info-nce", "softmax"),
-    "triple": ("info-nce", "triplet", "cosent"),
+    "triplet": ("info-nce", "triplet", "cosent"),
     "tuples": ("supmpn", "info-nce"),
     "classes": ("supmpn", "supcon"),
 }

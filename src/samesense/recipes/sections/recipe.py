@@ -2,7 +2,8 @@
 
     samesense train documents.jsonl.gz --method sections --model runs/surrogate --output runs/sections
 
-Triplets that are in a table already are labelled pairs of kind triple: ``samesense train triplets.tsv --loss triplet``.
+Triplets that are in a table already are labelled pairs of kind triplet: ``samesense train triplets.tsv --loss
+triplet``.
 
 Source: Ein Dor et al. 2018 for the triplets; Reimers and Gurevych 2019 for the objective; settings in
     ``configs/sections.toml``.
