@@ -52,7 +52,7 @@ def test_rounds_that_differ_are_said_to_be_disturbed(clock):
 
 def test_a_load_of_others_is_said(clock, monkeypatch):
     monkeypatch.setattr(os, "getloadavg", lambda: (5.06, 1.0, 1.0), raising=False)
-    monkeypatch.setattr(speed_module, "_processors", lambda: 2)
+    monkeypatch.setattr(speed_module, "cores", lambda: 2)
     _, disturbed = time_in_turns([worker("a", [1.0], clock, [])])
     assert disturbed == "5.1 processes wanted 2 processors when it began"
 

@@ -5,7 +5,7 @@ import pytest
 
 from samesense.inference.duplicates import links as module
 from samesense.inference.duplicates.groups import linked, represented
-from samesense.inference.duplicates.links import approximate_links, exact_links
+from samesense.inference.duplicates.links import exact_links, list_search
 from samesense.inference.search import lists
 from samesense.inference.search.exact import unit_rows
 from tests.inference.made_vectors import cosines
@@ -76,7 +76,7 @@ def test_many_equal_rows_stay_bounded(monkeypatch):
 
 def test_lists_find_nearly_all_and_say_how_many():
     vectors = unit_rows(made(2000, 300))
-    links, true = approximate_links(vectors, 0.8), all_pairs(vectors[:200], 0.8)
+    links, true = list_search().links(vectors, 0.8), all_pairs(vectors[:200], 0.8)
     linked_pairs = as_dict(links)
     assert all(first < second for first, second in linked_pairs)
     recall = sum(pair in linked_pairs for pair in true) / len(true)

@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from samesense.execution.threads import cores
+
 ROUNDS = 5
 """Rounds of a measurement; each times every candidate once."""
 
@@ -87,18 +89,11 @@ def _load() -> float | None:
     return os.getloadavg()[0]
 
 
-def _processors() -> int:
-    """Return the processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 def _disturbance(load: float | None, speeds: Sequence[Speed]) -> str:
     """Return in words why a machine was not quiet: its load was high, or rounds differ; ``""`` if it was quiet."""
     reasons = []
-    if load is not None and load > _processors():
-        reasons.append(f"{load:.1f} processes wanted {_processors()} processors when it began")
+    if load is not None and load > cores():
+        reasons.append(f"{load:.1f} processes wanted {cores()} processors when it began")
     spread = max((speed.spread for speed in speeds), default=0.0)
     if spread > QUIET_SPREAD:
         reasons.append(f"rounds of one model differ by up to {100 * spread:.0f} %")

@@ -49,6 +49,7 @@ class TermMeans:
 class LossModule(Module):
     """Base of all loss modules: it has settings, whose numbers must be finite."""
 
+    mini_batch_num_tokens: int | None
     _settings: dict[str, Any]
 
     @property
@@ -62,6 +63,10 @@ class LossModule(Module):
             if isinstance(value, float):
                 check_number(name, value)
         self._settings = settings
+
+    def get_config_dict(self) -> dict[str, Any]:
+        """Return the settings that a model card shows."""
+        return {**self.settings, "mini_batch_num_tokens": self.mini_batch_num_tokens}
 
 
 class EmbeddingLoss(LossModule):
@@ -149,10 +154,6 @@ class EmbeddingLoss(LossModule):
         ``None`` for a loss that takes none.
         """
         raise NotImplementedError
-
-    def get_config_dict(self) -> dict[str, Any]:
-        """Return the settings that a model card shows."""
-        return {**self.settings, "mini_batch_num_tokens": self.mini_batch_num_tokens}
 
 
 class CosineLoss(EmbeddingLoss):

@@ -92,7 +92,3 @@ class CrossEncoderLoss(LossModule):
     def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Return the loss of the logits ``(pairs,)`` and labels of all processes."""
         raise NotImplementedError
-
-    def get_config_dict(self) -> dict[str, Any]:
-        """Return the settings that a model card shows."""
-        return {**self.settings, "mini_batch_num_tokens": self.mini_batch_num_tokens}

@@ -19,6 +19,9 @@ from samesense.types import Floats, Indices
 MOST_ROWS = 50_000
 """Maximum number of rows of an epoch that are put into batches for the check."""
 
+MOST_BATCHES = 200
+"""Maximum number of batches without duplicates: to form one takes a look at all remaining rows."""
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -213,11 +216,11 @@ def drawn_batches(
         yield from (order[start : start + size] for start in range(0, len(order), size))
 
 
-def _without_duplicates(order: Indices, size: int, texts: Keys, limit: int = 200) -> Iterator[Indices]:
-    """Yield at most ``limit`` batches without duplicate texts, drawn as in sentence-transformers."""
+def _without_duplicates(order: Indices, size: int, texts: Keys) -> Iterator[Indices]:
+    """Yield at most :data:`MOST_BATCHES` batches without duplicate texts, drawn as in sentence-transformers."""
     remaining = order.tolist()
     columns = texts.T.tolist()
-    for _ in range(limit):
+    for _ in range(MOST_BATCHES):
         if not remaining:
             return
         batch: list[int] = []

@@ -49,7 +49,7 @@ def average_precision(scores: Numbers, labels: Numbers) -> float:
     Raises:
         DataError: if a number is not finite, lengths differ, or the labels are not 0 and 1 with both present.
     """
-    left, right = _binary(scores, labels)
+    left, right = binary_vectors(scores, labels)
     _, hits, taken = _cuts(left, right)
     added = np.diff(hits, prepend=0)
     return float(np.dot(added, hits / taken) / hits[-1])
@@ -80,7 +80,7 @@ def best_threshold(
     """
     if metric not in ("accuracy", "f1"):
         raise ConfigError(f"A threshold is fitted for 'accuracy' or 'f1', got {metric!r}.")
-    left, right = _binary(scores, labels)
+    left, right = binary_vectors(scores, labels)
     values, hits, taken = _cuts(left, right)
     hits = np.append(0, hits)  # the first threshold calls nothing positive
     taken = np.append(0, taken)
@@ -121,7 +121,7 @@ def threshold_at(
     bounds = [value for value in (precision, recall) if value is not None]
     if len(bounds) != 1 or not 0 < bounds[0] <= 1:
         raise ConfigError(f"Give a precision or a recall, above 0 and up to 1; received {precision} and {recall}.")
-    left, right = _binary(scores, labels)
+    left, right = binary_vectors(scores, labels)
     values, hits, taken = _cuts(left, right)
     shares = {"precision": hits / taken, "recall": hits / hits[-1]}
     bound, best = ("recall", "precision") if precision is None else ("precision", "recall")
@@ -205,7 +205,7 @@ def _between(values: Floats, count: int) -> float:
     return above
 
 
-def _binary(scores: Numbers, labels: Numbers) -> tuple[Floats, Floats]:
+def binary_vectors(scores: Numbers, labels: Numbers) -> tuple[Floats, Floats]:
     """Return scores and binary labels as vectors of one length."""
     left, right = matching_vectors(scores, labels)
     check_binary(right)
@@ -223,5 +223,5 @@ def _called(scores: Numbers, labels: Numbers, threshold: float) -> tuple[npt.NDA
     """Return which pairs are called positive, and which are positive."""
     if np.isnan(threshold):
         raise DataError("The threshold must be a number, got NaN.")
-    left, right = _binary(scores, labels)
+    left, right = binary_vectors(scores, labels)
     return left >= threshold, right == 1

@@ -8,9 +8,9 @@ from functools import partial
 from math import comb, factorial
 from typing import Any, Literal
 
-from samesense.metrics.classification import average_precision, check_binary, f1_at
+from samesense.metrics.classification import average_precision, binary_vectors, f1_at
 from samesense.metrics.correlation import centred, pearson, spearman
-from samesense.metrics.inputs import Numbers, check_correlates, matching_vectors
+from samesense.metrics.inputs import Numbers, check_correlates
 from samesense.metrics.resampling import (
     average_precisions,
     dense_ranks,
@@ -50,12 +50,6 @@ def least_p_of_binary(labels: Floats) -> float:
     return min(1.0, 2 / comb(len(labels), int(labels.sum())))
 
 
-def _check_binary(scores: Numbers, labels: Numbers) -> tuple[Floats, Floats]:
-    left, right = matching_vectors(scores, labels)
-    check_binary(right)
-    return left, right
-
-
 def _as_they_are(values: Floats) -> Floats:
     return values
 
@@ -70,10 +64,10 @@ STATISTICS: dict[PairStatistic, Resampling] = {
     ),
     "pearson": Resampling(check_correlates, pearson, centred, centred, value_correlations, least_p_of_correlations),
     "average_precision": Resampling(
-        _check_binary, average_precision, _highest_first, _as_they_are, average_precisions, least_p_of_binary
+        binary_vectors, average_precision, _highest_first, _as_they_are, average_precisions, least_p_of_binary
     ),
     "f1": Resampling(
-        _check_binary, partial(f1_at, threshold=0.5), _as_they_are, _as_they_are, f1_scores, least_p_of_binary
+        binary_vectors, partial(f1_at, threshold=0.5), _as_they_are, _as_they_are, f1_scores, least_p_of_binary
     ),
 }
 """Every figure that can be resampled, by name."""

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from samesense.choices import Chunk, DedupBy, Keep, SearchMethod
-from samesense.errors import ConfigError
 from samesense.inference.duplicates.groups import linked, represented
 from samesense.inference.duplicates.link_shards import links_by_shards
-from samesense.inference.duplicates.links import Links, approximate_links, exact_links, list_search, share_found
+from samesense.inference.duplicates.links import Links, exact_links, list_search, share_found
+from samesense.inference.duplicates.thresholded import Thresholded
 from samesense.inference.duplicates.unlike import Unlike
 from samesense.inference.duplicates.vector_shards import Sharing, check_shared_folder, check_shared_search
 from samesense.inference.duplicates.work import open_work
 from samesense.inference.models.model import Model
 from samesense.inference.search.mining import check_threshold
-from samesense.results import ShownRows
 from samesense.types import Embeddings, Indices, Scores
 
 EXACT_ROWS = 50_000
@@ -85,16 +84,8 @@ def distinct(texts: Sequence[str]) -> Distinct:
     return Distinct(list(number_of), of_row, first_row, copies)
 
 
-def refuse_threshold(threshold: float) -> NoReturn:
-    """Raise ConfigError: stands in a pickled result for the function that needs the vectors and links."""
-    raise ConfigError(
-        f"A result that was pickled has one threshold; received {threshold:.4g}. Search again; `work` keeps "
-        "what was encoded."
-    )
-
-
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-class Deduplicated(ShownRows):
+class Deduplicated(Thresholded):
     """The kept rows of a list of texts. Prints as a line.
 
     Attributes:
@@ -106,18 +97,12 @@ class Deduplicated(ShownRows):
         sampled: number of pairs in the sample.
         unmerged: rows kept although another row is at the threshold or above, because the two differ in what the model
             did not read: after the truncation, or unknown to its tokenizer.
-        recompute: the function behind :meth:`with_threshold`.
         distinct: the different texts of the rows.
         vectors: unit vectors of the different texts ``(distinct, dim)``, memory-mapped.
     """
 
-    threshold: float
     kept_by: Indices
     scores: Scores
-    recall: float | None
-    sampled: int
-    unmerged: Indices
-    recompute: Callable[[float], Deduplicated]
     distinct: Distinct
     vectors: Embeddings
 
@@ -145,15 +130,6 @@ class Deduplicated(ShownRows):
             for rows in row_groups
         ]
 
-    def with_threshold(self, threshold: float) -> Deduplicated:
-        """Return the result at another threshold; nothing is encoded again, and links are searched only once."""
-        check_threshold(threshold)
-        return self.recompute(threshold)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return what a pickle holds: the result, without the search behind :meth:`with_threshold`."""
-        return {**vars(self), "recompute": refuse_threshold}
-
     def __str__(self) -> str:
         """Return how many rows are kept, as a line of text."""
         rows = len(self.kept_by)
@@ -173,15 +149,11 @@ class Deduplicated(ShownRows):
         """Return the counts as plain JSON types."""
         rows = len(self.kept_by)
         count = len(self.kept)
-        measured = self.recall is not None and self.sampled > 0
         return {
             "texts": rows,
             "kept": count,
             "removed": rows - count,
-            "unmerged": len(self.unmerged),
-            "threshold": self.threshold,
-            "recall": self.recall if measured else None,
-            "sampled": self.sampled,
+            **self.search_to_dict(),
         }
 
 
@@ -243,7 +215,7 @@ def dedup(
         if sharing is not None:
             return links_by_shards(sharing.executor, work_folder, list_search(), floor)
         if approximate:
-            return approximate_links(vectors, floor)
+            return list_search().links(vectors, floor)
         return exact_links(vectors, floor)
 
     def at_threshold(level: float) -> Deduplicated:

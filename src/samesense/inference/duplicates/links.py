@@ -205,14 +205,9 @@ class ListSearch:
         return self.merge(ranges, lists, floor, self.most)
 
 
-def approximate_links(vectors: Embeddings, floor: float, *, most: int = LINKS_PER_ROW) -> Links:
-    """Return the links of unit rows ``(rows, dim)`` that are in close lists, with the measured recall."""
-    return list_search(most).links(vectors, floor)
-
-
-def list_search(most: int = LINKS_PER_ROW) -> ListSearch:
+def list_search() -> ListSearch:
     """Return the search for links between the rows of one list of texts."""
-    return ListSearch(links_in_lists, merge_links, most)
+    return ListSearch(links_in_lists, merge_links, LINKS_PER_ROW)
 
 
 def links_in_lists(lists: Lists, numbers: range, floor: float, most: int) -> RangeLinks:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from itertools import groupby
@@ -15,9 +15,10 @@ import numpy as np
 from samesense.choices import Chunk, SearchMethod, check_count
 from samesense.encoder.cosine import row_cosines
 from samesense.errors import ConfigError
-from samesense.inference.duplicates.dedup import ROOM, Distinct, approximately, distinct, refuse_threshold
+from samesense.inference.duplicates.dedup import ROOM, Distinct, approximately, distinct
 from samesense.inference.duplicates.link_shards import links_by_shards
 from samesense.inference.duplicates.links import LINKS_PER_ROW, Links, ListSearch, RangeLinks, share_found
+from samesense.inference.duplicates.thresholded import Thresholded
 from samesense.inference.duplicates.unlike import Unlike
 from samesense.inference.duplicates.vector_shards import Sharing, check_shared_folder, check_shared_search
 from samesense.inference.duplicates.work import open_work
@@ -26,7 +27,6 @@ from samesense.inference.search.exact import Best, nearest, unit_rows
 from samesense.inference.search.lists import Lists, blocks, near_in_lists
 from samesense.inference.search.mining import check_threshold, pair_blocks
 from samesense.inference.search.ties import groups, in_order, same_as
-from samesense.results import ShownRows
 from samesense.types import Embeddings, Indices, Scores, TaskName
 
 
@@ -45,7 +45,7 @@ class Match(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-class Matched(ShownRows):
+class Matched(Thresholded):
     """The matches of one list in another. Prints as a line.
 
     Attributes:
@@ -57,30 +57,15 @@ class Matched(ShownRows):
         sampled: number of matches in the sample.
         unmerged: rows of the first list that are close to a row of the second and not matched with it, because the two
             differ in what the model did not read: after the truncation, or unknown to its tokenizer.
-        recompute: the function behind :meth:`with_threshold`.
     """
 
-    threshold: float
     pairs: list[Match]
     rows: int
-    recall: float | None
-    sampled: int
-    unmerged: Indices
-    recompute: Callable[[float], Matched]
 
     @property
     def unmatched(self) -> Indices:
         """Indices of the rows of the first list without a match, ascending."""
         return np.setdiff1d(np.arange(self.rows), [pair.row for pair in self.pairs])
-
-    def with_threshold(self, threshold: float) -> Matched:
-        """Return the matches at another threshold; nothing is encoded again, and links are searched only once."""
-        check_threshold(threshold)
-        return self.recompute(threshold)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return what a pickle holds: the result, without the search behind :meth:`with_threshold`."""
-        return {**vars(self), "recompute": refuse_threshold}
 
     def __str__(self) -> str:
         """Return how many rows have a match, as a line of text."""
@@ -98,15 +83,11 @@ class Matched(ShownRows):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the counts as plain JSON types."""
-        measured = self.recall is not None and self.sampled > 0
         return {
             "texts": self.rows,
             "matched": self.rows - len(self.unmatched),
             "matches": len(self.pairs),
-            "unmerged": len(self.unmerged),
-            "threshold": self.threshold,
-            "recall": self.recall if measured else None,
-            "sampled": self.sampled,
+            **self.search_to_dict(),
         }
 
 

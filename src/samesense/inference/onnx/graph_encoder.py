@@ -126,14 +126,7 @@ class GraphEncoder(TokenEncoder):
     @property
     def protocol(self) -> str:
         """Everything that changes a figure, in words."""
-        description = self.description
-        longest = "inputs of any length"
-        if description.max_tokens is not None:
-            longest = f"at most {description.max_tokens} tokens"
-        details = ["cosine", f"{description.pooling} pooling", self.name, longest]
-        if description.prompt:
-            details.append(f"prompt {description.prompt!r}")
-        return ", ".join(details)
+        return ", ".join(self.protocol_details(self.name))
 
     def embed(self, encodings: list[Encoding], budget: int) -> Embeddings:
         """Return the vectors of tokenised texts, computed by the graph; see :class:`TokenEncoder`."""

@@ -45,6 +45,17 @@ class TokenEncoder(ABC):
     def embed(self, encodings: list[Encoding], budget: int) -> Embeddings:
         """Return the vectors of tokenised texts, at most ``budget`` tokens at once, padding included."""
 
+    def protocol_details(self, arithmetic: str) -> list[str]:
+        """Return in words what changes a figure."""
+        description = self.description
+        longest = "inputs of any length"
+        if description.max_tokens is not None:
+            longest = f"at most {description.max_tokens} tokens"
+        details = ["cosine", f"{description.pooling} pooling", arithmetic, longest]
+        if description.prompt:
+            details.append(f"prompt {description.prompt!r}")
+        return details
+
     @property
     def reading(self) -> Reading:
         """How the model reads texts that are neither query nor document."""

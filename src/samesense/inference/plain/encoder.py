@@ -111,13 +111,7 @@ class NumpyEncoder(TokenEncoder):
     @property
     def protocol(self) -> str:
         """Everything that changes a figure, in the words of torch's encoder in float32."""
-        description = self.description
-        longest = "inputs of any length"
-        if description.max_tokens is not None:
-            longest = f"at most {description.max_tokens} tokens"
-        details = ["cosine", f"{description.pooling} pooling", "float32", longest]
-        if description.prompt:
-            details.append(f"prompt {description.prompt!r}")
+        details = self.protocol_details("float32")
         if self.tells_tasks_apart:
             details += [f"prompt of a {task} {self.prompt_of(task)!r}" for task in PROMPTS]
         if self._truncate_dim is not None:
