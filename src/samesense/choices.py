@@ -71,14 +71,14 @@ def check_list(name: str, values: object) -> None:
         raise ConfigError(f"`{name}` is a list; received {received}. Put it in brackets, as in {name}=[{received}].")
 
 
-def check_count(name: str, value: object, least: int = 1) -> int:
-    """Return a whole number of any library as an ``int``; ConfigError for another value, or one below ``least``."""
+def check_count(name: str, value: object) -> int:
+    """Return a positive whole number of any library as an ``int``; ConfigError for another value."""
     try:
         count = None if isinstance(value, bool) else index(value)  # type: ignore[arg-type]
     except TypeError:
         count = None
-    if count is None or count < least:
-        raise ConfigError(f"`{name}` is a whole number of {least} or more; received {value!r}.")
+    if count is None or count < 1:
+        raise ConfigError(f"`{name}` is a whole number of 1 or more; received {value!r}.")
     return count
 
 

@@ -40,12 +40,10 @@ def read_checked(path: Path, schema: type[Schema], *, fix: str, error: type[Same
         raise error(f"{path}: {_described(problem)} {fix}") from problem
 
 
-def read_object(
-    path: Path, schema: type[Record], *, fix: str = "Make its folder again.", error: type[SamesenseError] = DataError
-) -> dict[str, Any]:
+def read_object(path: Path, schema: type[Record], *, fix: str = "Make its folder again.") -> dict[str, Any]:
     """Return the object in a file of JSON as it stands, once its schema has it; raises as :func:`read_checked`."""
     # Defaults of the schema that the file does not have are not added.
-    return read_checked(path, schema, fix=fix, error=error).model_dump(exclude_unset=True)
+    return read_checked(path, schema, fix=fix).model_dump(exclude_unset=True)
 
 
 def _described(problem: ValidationError) -> str:

@@ -7,7 +7,7 @@ import pytest
 from datasets import Dataset
 
 import samesense
-from samesense.data.kinds import kind_of
+from samesense.data.kinds import detect_kind
 from samesense.data.tuples.convert import tuples_of_classes
 from samesense.errors import DataError
 from samesense.recipes.reading import Reading
@@ -83,7 +83,7 @@ def test_what_the_doctor_says_decides_the_method(name, put):
     source = put(name)
     kind, sure, method = EXPECTED[name]
     report = samesense.doctor(source)
-    assert (kind_of(source), report.sure, f"; method {method} " in report.read_as) == (kind, sure, True)
+    assert (detect_kind(source).kind, report.sure, f"; method {method} " in report.read_as) == (kind, sure, True)
     assert report.read_as in report.lines()[1]
     assert ("a guess: if it is wrong" in report.read_as) != sure
     planned = plan(source, dev="none")

@@ -6,7 +6,7 @@ import pytest
 
 import samesense
 from samesense.data import read_pairs
-from samesense.data.kinds import kind_of
+from samesense.data.kinds import detect_kind
 from samesense.errors import BadRowsError, DataError
 from tests.command import run_command
 
@@ -50,7 +50,7 @@ def put(tmp_path, name):
 @pytest.mark.parametrize("name", FILES)
 def test_every_kind_is_told_and_reported(tmp_path, name):
     source = put(tmp_path, name)
-    assert kind_of(str(source)) == FILES[name][1]
+    assert detect_kind(str(source)).kind == FILES[name][1]
     report = samesense.doctor(source)
     assert report.lines()[0].startswith(f"{source.name if source.is_file() else source}: ")
     assert json.loads(json.dumps(report.to_dict())) == report.to_dict()
@@ -239,9 +239,9 @@ def test_lists_of_two_texts_beside_a_score_are_no_documents(tmp_path):
     rows = [{"sentences": [f"a {row}", f"b {row}"], "score": row} for row in range(4)]
     path.write_text(lines(rows))
     with pytest.raises(DataError, match=r"two texts in each row, beside 'score'.*two columns, sentence1 and sentence2"):
-        kind_of(path)
+        detect_kind(path)
     path.write_text(lines([*rows, {"sentences": ["c"], "score": 1}]))
-    assert kind_of(path) == "documents"
+    assert detect_kind(path).kind == "documents"
 
 
 def test_a_text_that_is_longer_than_the_other_is_not_its_class():
@@ -251,17 +251,17 @@ def test_a_text_that_is_longer_than_the_other_is_not_its_class():
     columns = [(questions, answers, "tuples"), (answers, questions, "tuples")]
     columns += [(topics, answers, "classes"), (answers, topics, "classes")]
     for left, right, kind in columns:
-        assert kind_of({"left": left, "right": right}) == kind
+        assert detect_kind({"left": left, "right": right}).kind == kind
 
 
 def test_long_paths_of_a_catalogue_are_classes_of_its_short_names():
     paths = ["Home and garden > Kitchen > Cookware"] * 10 + ["Clothing > Outdoor > Rain jackets"] * 10
     names = [f"item {number}" for number in range(20)]
-    assert kind_of({"left": names, "right": paths}) == "classes"
+    assert detect_kind({"left": names, "right": paths}).kind == "classes"
 
 
 def test_a_title_with_its_text_and_a_similarity_is_a_pair(tmp_path):
     for name, label in (("score", "1"), ("label", "0.7")):
         path = tmp_path / f"{name}.csv"
         path.write_text(f"title,text,{name}\na b,c d,{label}\ne f,g h,0\n")
-        assert kind_of(path) == "pairs"
+        assert detect_kind(path).kind == "pairs"

@@ -7,7 +7,7 @@ import pytest
 
 import samesense
 from samesense.data.documents import read_documents
-from samesense.data.kinds import kind_of
+from samesense.data.kinds import detect_kind
 from samesense.data.rows.list_cells import LONGEST_LITERAL, ListCellError, list_in, texts_in
 from samesense.errors import DataError
 
@@ -92,7 +92,7 @@ def test_an_anchor_that_is_a_list_is_a_bad_row(tmp_path):
 def test_documents_in_lists_of_a_csv(tmp_path):
     sections = [["A one.", "It's two."], ["B one."]]
     path = table(tmp_path / "a.csv", [["sections"], [str(sections)], [json.dumps(sections)]])
-    assert kind_of(path) == "documents"
+    assert detect_kind(path).kind == "documents"
     assert list(read_documents(path)) == [sections, sections]
     path = table(tmp_path / "b.csv", [["id", "sentences"], ["1", str(sections[0])], ["2", "['x.']"]])
     assert list(read_documents(path)) == [[sections[0]], [["x."]]]

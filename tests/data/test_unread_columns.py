@@ -9,7 +9,7 @@ import samesense
 from samesense.data import read_pairs
 from samesense.data.benchmarks.sentences import read_sentences
 from samesense.data.documents import read_documents
-from samesense.data.kinds import detect_kind, kind_of
+from samesense.data.kinds import detect_kind
 from samesense.data.sentences import unlabelled_texts
 from samesense.data.tuples.read import read_tuples
 from tests.data.test_reading_rules import TRIPLET_NAMES
@@ -26,9 +26,9 @@ def table(path, header, rows):
 def test_three_columns_of_an_anchor_and_its_sides_are_triplets(tmp_path, names, caplog):
     caplog.set_level(logging.INFO, "samesense")
     path = table(tmp_path / "a.csv", names.split(","), ROWS)
-    assert kind_of(path) == "pairs"
+    assert detect_kind(path).kind == "pairs"
     data = samesense.read(path)
-    assert (data.kind, data.labels) == ("triple", [1, 0, 1, 0])
+    assert (data.kind, data.labels) == ("triplet", [1, 0, 1, 0])
     assert data.pairs()[:2] == [("a cat sleeps", "the cat is asleep"), ("a cat sleeps", "it rains")]
     assert read_pairs(path).pairs() == data.pairs()
     assert read_pairs(path, columns=names).pairs() == data.pairs()
@@ -39,7 +39,7 @@ def test_three_columns_of_an_anchor_and_its_sides_are_triplets(tmp_path, names, 
 def test_several_sides_are_anchors_with_positives_and_negatives(tmp_path):
     names = ["text", "text_pos_1", "text_pos_2", "text_neg"]
     path = table(tmp_path / "a.csv", names, [("a cat", "b cat", "c cat", "d dog"), ("e", "f", "g", "h")])
-    assert kind_of(path) == "tuples"
+    assert detect_kind(path).kind == "tuples"
     data = samesense.read(path)
     assert (data.positives[0], data.negatives[0]) == (["b cat", "c cat"], ["d dog"])
     lists = table(tmp_path / "b.csv", ["text", "text_pos"], [("a", "\"['b', 'c']\""), ("d", "['e']")])
@@ -55,11 +55,11 @@ def test_a_side_beside_usual_names_is_read_too(tmp_path):
 
 def test_numbers_of_a_side_are_no_texts(tmp_path):
     path = table(tmp_path / "a.csv", ["text", "pos", "neg"], [("good film", "0.9", "0.1"), ("bad film", "0.2", "0.8")])
-    assert kind_of(path) == "texts"
+    assert detect_kind(path).kind == "texts"
     scores = table(
         tmp_path / "b.csv", ["text", "pos_score", "neg_score"], [("good film", "0.9", "0.1"), ("x y", "1", "0")]
     )
-    assert kind_of(scores) == "texts"
+    assert detect_kind(scores).kind == "texts"
 
 
 def warned(caplog):

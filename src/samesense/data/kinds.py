@@ -140,11 +140,6 @@ class DetectedKind:
         return f"read as {meaning.what}, by {self.by}{guess}; method {meaning.method} {meaning.usage}"
 
 
-def kind_of(source: Source, columns: str | None = None) -> DataKind:
-    """Return the kind of a source; see :func:`detect_kind`."""
-    return detect_kind(source, columns).kind
-
-
 def detect_kind(source: Source, columns: str | None = None) -> DetectedKind:
     """Detect the kind of a source from its first rows; DataError if it cannot be determined.
 
@@ -153,7 +148,7 @@ def detect_kind(source: Source, columns: str | None = None) -> DetectedKind:
     """
     for data_type, kind in _READ.items():
         if isinstance(source, data_type):
-            triplets = getattr(source, "kind", "") == "triple"
+            triplets = getattr(source, "kind", "") == "triplet"
             return DetectedKind(kind, "what was read", columns=columns, triplets=triplets)
     # The form of the source decides before its columns and cells.
     if holds_documents_of_text(source):
@@ -296,7 +291,7 @@ def _refuse_pairs_in_lists(rows: Sequence[Row], column: str, source: str) -> Non
 
 
 def _detect_named_pairs(names: Sequence[str], source: str) -> DetectedKind | None:
-    """Return labelled pairs or triples as the kind if the names are those of pairs; else ``None``."""
+    """Return labelled pairs or triplets as the kind if the names are those of pairs; else ``None``."""
     resolved = _resolved_pairs(names, source)
     if resolved is None:
         return None
@@ -319,7 +314,7 @@ def _detect_triplet(rows: Sequence[Row], label: str | None, source: str) -> Dete
 
 
 def _resolved_pairs(names: Sequence[str], source: str) -> Columns | None:
-    """Return the columns of labelled pairs or triples by their names; ``None`` if the names are others."""
+    """Return the columns of labelled pairs or triplets by their names; ``None`` if the names are others."""
     try:
         return resolve_columns(names, None, source)
     except DataError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,13 +72,7 @@ def counted(
     return Lessons(number, teaching, held >= rows, lesson, advice or lesson.fix)
 
 
-def of_targets(
-    formed: Targets,
-    lesson: Lesson,
-    settings: Any,
-    batches: str = "random",
-    adapter_settings: Mapping[str, Any] | None = None,
-) -> Lessons:
+def of_targets(formed: Targets, lesson: Lesson, settings: Any, batches: str = "random") -> Lessons:
     """Return how many batches of columns of texts and labels teach."""
     columns = [values for name, values in formed.columns.items() if name != "label"]
     texts = np.stack([text_keys(map(normalize_text, values)) for values in columns])
@@ -89,7 +83,7 @@ def of_targets(
     groups = formed.groups
     if groups is not None:
         lesson = lesson.within_groups()
-    options = {**dict(settings), **formed.settings, **(adapter_settings or {})}
+    options = {**dict(settings), **formed.settings}
 
     def teaches(rows: Indices) -> bool:
         return lesson.teaches(

@@ -155,7 +155,7 @@ def is_index(name: str) -> bool:
 class Columns:
     """The columns of one source, as the source spells them.
 
-    A row has a label, or a negative (a triple).
+    A row has a label, or a negative (a triplet).
     """
 
     text1: str
@@ -449,14 +449,16 @@ def join_names(names: Sequence[str]) -> str:
     return f"{', '.join(most)} and {last}"
 
 
-def check_columns(columns: object, name: str = "columns") -> None:
-    """Raise ConfigError if names of columns are no text, such as a list of them."""
+def check_columns(columns: object) -> None:
+    """Raise ConfigError if `columns` is no text of names, such as a list of them."""
     if columns is None or isinstance(columns, str):
         return
     # Of a list of names, the fix is those names.
     are_names = isinstance(columns, list | tuple) and all(isinstance(column, str) for column in columns)
     form = join_columns(columns) if are_names else "left,right,same"  # type: ignore[arg-type]  # texts
-    raise ConfigError(f'`{name}` is one text, names separated by commas; received {columns!r}. Write {name}="{form}".')
+    raise ConfigError(
+        f'`columns` is one text, names separated by commas; received {columns!r}. Write columns="{form}".'
+    )
 
 
 def named_column(names: Sequence[str], columns: str, source: str) -> str:

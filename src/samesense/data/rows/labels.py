@@ -64,7 +64,7 @@ WORDS = {
 }
 """Values of labels of two classes, as normalized by :func:`word_of`."""
 
-Kind = Literal["scored", "binary", "nli", "triple"]
+Kind = Literal["scored", "binary", "nli", "triplet"]
 """Graded scores; labels 0 and 1; classes of natural language inference; or a positive and a negative of an anchor."""
 
 Scale = tuple[float, float]

@@ -69,13 +69,13 @@ def is_written(source: str) -> bool:
     return split_suffix(source).suffix in (".tsv", ".csv", ".jsonl", ".ndjson")
 
 
-def read_written(path: str | Path, suffix: str | None = None) -> WrittenTable:
+def read_written(path: str | Path) -> WrittenTable:
     """Open a text table; see :class:`WrittenTable`.
 
     Raises:
         DataError: like :func:`~samesense.data.rows.sources.read_rows`; for bad rows, when they are read.
     """
-    suffix = suffix or split_suffix(str(path)).suffix
+    suffix = split_suffix(str(path)).suffix
     encoding, mark = _encoding_of(path)
     if suffix in (".jsonl", ".ndjson"):
         lines = _CopyingLines(read_lines(path))

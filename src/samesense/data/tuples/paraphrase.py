@@ -16,6 +16,9 @@ from samesense.hub import hub_access
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+PROMPT = "paraphrase: "
+"""What T5 models that paraphrase were trained to see before a text."""
+
 BEAMS = 4
 """Least number of beams; a text with more variants gets one beam for each."""
 
@@ -25,7 +28,6 @@ def paraphrase(
     fraction: float = 0.5,
     *,
     seed: int = 0,
-    prompt: str = "paraphrase: ",
     longest: int = 64,
     batch_size: int = 32,
 ) -> Augment:
@@ -52,7 +54,7 @@ def paraphrase(
             texts = sorted((text for text in highest if highest[text] == number), key=len, reverse=True)
             for start in range(0, len(texts), batch_size):
                 batch = texts[start : start + batch_size]
-                written |= zip(batch, _generate(tokenizer, writer, batch, number + 1, prompt, longest), strict=True)
+                written |= zip(batch, _generate(tokenizer, writer, batch, number + 1, longest), strict=True)
         rewritten: list[str | None] = []
         chosen_set = set(chosen)
         for variant in variants:
@@ -85,13 +87,11 @@ def _load_model(model: str) -> tuple[PreTrainedTokenizerBase, PreTrainedModel]:
     return tokenizer, writer
 
 
-def _generate(
-    tokenizer: Any, writer: Any, texts: Sequence[str], count: int, prompt: str, longest: int
-) -> list[list[str]]:
+def _generate(tokenizer: Any, writer: Any, texts: Sequence[str], count: int, longest: int) -> list[list[str]]:
     """Return the ``count`` likeliest paraphrases of each text."""
     import torch
 
-    prompts = [prompt + text for text in texts]
+    prompts = [PROMPT + text for text in texts]
     inputs = tokenizer(prompts, return_tensors="pt", padding=True, truncation=True, max_length=longest)
     inputs = inputs.to(writer.device)
     unread = Unread()
