@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Literal, Protocol
 
@@ -21,6 +21,9 @@ Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
 
 Pair = tuple[str, str]
+
+Row = tuple[int, Mapping[str, object]]
+"""Row number as the file counts it, and the cells by column name."""
 
 Encode = Callable[[Sequence[str]], Embeddings]
 """Text in, embeddings out: order preserved, one row a text."""

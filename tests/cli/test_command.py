@@ -14,8 +14,8 @@ from samesense.cli.command import command_of, parameters_of, reads_tables
 from samesense.cli.docstrings import for_terminal, texts_of
 from samesense.cli.main import COMMANDS, app, summary_of
 from samesense.cli.output import FileOrOutput, Json, Several
-from samesense.data.rows.text import current_options
-from samesense.data.rows.text import reads_tables as function_reads_tables
+from samesense.data.rows.table_options import current_options
+from samesense.data.rows.table_options import reads_tables as function_reads_tables
 
 
 @function_reads_tables

@@ -8,7 +8,7 @@ import pytest
 
 import samesense
 from samesense.cli.main import COMMANDS
-from samesense.data.rows.text import current_options
+from samesense.data.rows.table_options import current_options
 from samesense.errors import ConfigError, DataError
 from samesense.recipes.sweep.data_entry import DataEntry
 from tests.command import run_command

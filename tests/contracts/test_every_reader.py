@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from samesense.data import load_rows, read_pairs
-from samesense.data.rows.text import split_suffix
+from samesense.data.rows.compression import split_suffix
 from samesense.errors import DataError
 
 ROWS = [

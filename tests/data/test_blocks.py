@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from samesense.data.rows.blocks import blocks, rows_at
+from samesense.data.rows.compression import split_suffix
 from samesense.data.rows.sources import read_rows
-from samesense.data.rows.text import split_suffix
 
 ROWS = [
     {"id": str(n), "text": f"text {n} " + "ä文😀"[n % 3] * (n % 4) + ("\ufeff" if n == 4 else "")} for n in range(11)

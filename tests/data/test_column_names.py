@@ -4,9 +4,10 @@ import pytest
 
 import samesense
 from samesense.data import read_pairs
+from samesense.data.columns.guesses import text_column
+from samesense.data.columns.pair_columns import Columns, resolve_columns
+from samesense.data.conventions.column_names import TEXT_PAIRS
 from samesense.data.kinds import detect_kind
-from samesense.data.rows.columns import TEXT_PAIRS, Columns, resolve_columns
-from samesense.data.rows.text_columns import text_column
 from samesense.errors import ConfigError, DataError
 
 

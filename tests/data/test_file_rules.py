@@ -8,8 +8,8 @@ from zipfile import ZipFile
 import pytest
 
 from samesense.data import load_rows, read_pairs
+from samesense.data.conventions.named_columns import quote_columns
 from samesense.data.kinds import detect_kind
-from samesense.data.rows.columns import quote_columns
 from samesense.data.sentences import all_texts
 from samesense.errors import DataError
 

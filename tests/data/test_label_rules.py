@@ -5,7 +5,8 @@ import json
 import pytest
 
 from samesense.data import examine, read_pairs
-from samesense.data.rows.labels import infer_scale, percent_text, to_number
+from samesense.data.conventions.numbers import percent_text, to_number
+from samesense.data.conventions.scales import infer_scale
 from samesense.errors import ConfigError, DataError
 from samesense.losses.registry import PAIR_LOSSES
 from samesense.recipes.reading import Reading

@@ -6,9 +6,9 @@ import json
 import pytest
 
 import samesense
+from samesense.data.conventions.list_cells import LONGEST_LITERAL, ListCellError, list_in, texts_in
 from samesense.data.documents import read_documents
 from samesense.data.kinds import detect_kind
-from samesense.data.rows.list_cells import LONGEST_LITERAL, ListCellError, list_in, texts_in
 from samesense.errors import DataError
 
 TEXTS = ["forgotten password", 'it\'s "quoted"', "a, b] [c", "tab\tline\nend\\", "ü 😡"]

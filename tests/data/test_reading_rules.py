@@ -17,7 +17,7 @@ import pytest
 import samesense
 from samesense.data import load_rows
 from samesense.data.rows.blocks import blocks, rows_at
-from samesense.data.rows.text import OPTIONS, TableOptions, table_options
+from samesense.data.rows.table_options import OPTIONS, TableOptions, table_options
 from samesense.data.sentences import all_texts
 from samesense.errors import ConfigError, DataError
 

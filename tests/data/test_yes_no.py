@@ -8,8 +8,8 @@ import pytest
 
 import samesense
 from samesense.data import read_pairs
+from samesense.data.conventions.yes_no import LANGUAGES, are_answers, fold, translate_yes_no
 from samesense.data.kinds import detect_kind
-from samesense.data.rows.yes_no import LANGUAGES, are_answers, fold, translate_yes_no
 from samesense.errors import DataError
 from tests.command import run_command
 

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from samesense.data import load_rows
-from samesense.data.rows.columns import Columns
-from samesense.data.rows.delimited import quote_fields
+from samesense.data.columns.labels import parse_labels, refuse_words
+from samesense.data.columns.pair_columns import Columns
+from samesense.data.conventions.list_cells import ListCellError, texts_in
+from samesense.data.conventions.yes_no import LANGUAGES
 from samesense.data.rows.encodings import encoding_of
-from samesense.data.rows.labels import parse_labels, refuse_words
-from samesense.data.rows.list_cells import ListCellError, texts_in
-from samesense.data.rows.text import TableOptions, table_options
-from samesense.data.rows.yes_no import LANGUAGES
+from samesense.data.rows.table_options import TableOptions, table_options
+from samesense.data.rows.tsv import quote_fields
 from samesense.errors import DataError
 from tests.hostile.conftest import figures, rounds
 

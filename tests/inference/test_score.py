@@ -12,7 +12,7 @@ import pytest
 
 import samesense
 from samesense.data import load_rows
-from samesense.data.rows.text import TableOptions, table_options
+from samesense.data.rows.table_options import TableOptions, table_options
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.inference.scoring import files
 from tests.command import run_command

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from samesense.choices import Sampling, check_choice
-from samesense.data.rows.columns import check_columns
+from samesense.data.conventions.named_columns import check_columns
 from samesense.data.rows.sources import (
     Source,
     as_sources,
@@ -20,7 +20,7 @@ from samesense.data.rows.sources import (
     rereadable,
     short_name,
 )
-from samesense.data.rows.text import Header, Quoting, reads_tables
+from samesense.data.rows.table_options import Header, Quoting, reads_tables
 from samesense.errors import ConfigError, DataError
 from samesense.execution.unread import logs_unread
 from samesense.types import Precision

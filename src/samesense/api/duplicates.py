@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from samesense.api.data import labelled_pairs, texts_of
 from samesense.choices import Chunk, DedupBy, ExecutorName, Keep, SearchMethod, Threshold, check_choice, check_named
 from samesense.data.rows.sources import Source, names_among
-from samesense.data.rows.text import Header, Quoting, reads_tables
+from samesense.data.rows.table_options import Header, Quoting, reads_tables
 from samesense.execution.progress import stage
 from samesense.execution.unread import logs_unread
 from samesense.types import Precision

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from samesense.api.data import Scale, labelled_pairs
 from samesense.choices import CalibrationMap, ThresholdTarget, check_choice, check_list, check_named, words_of
-from samesense.data.rows.columns import check_columns
+from samesense.data.conventions.named_columns import check_columns
 from samesense.data.rows.sources import Source, as_sources, names_among
-from samesense.data.rows.text import Header, Quoting, reads_tables
+from samesense.data.rows.table_options import Header, Quoting, reads_tables
 from samesense.errors import ConfigError, UnwrittenError
 from samesense.execution.progress import stage
 from samesense.execution.unread import logs_unread

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from samesense.choices import PairsBy, ScaleName, check_choice, check_count
-from samesense.data.rows.columns import check_columns, split_columns
+from samesense.data.conventions.named_columns import check_columns, split_columns
 from samesense.data.rows.sources import Source, in_memory, name_of, names_among, rereadable
-from samesense.data.rows.text import Header, Quoting, reads_tables
+from samesense.data.rows.table_options import Header, Quoting, reads_tables
 from samesense.encoder.names import DEFAULT
 from samesense.errors import ConfigError, DataError, MissingExtraError
 from samesense.execution.unread import log_unread_now, logs_unread

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from samesense.api.data import Scale, labelled_pairs
 from samesense.choices import check_named, words_of
-from samesense.data.rows.columns import check_columns
+from samesense.data.conventions.named_columns import check_columns
 from samesense.data.rows.sources import Source, as_sources, names_among, short_name
-from samesense.data.rows.text import Header, Quoting, reads_tables
+from samesense.data.rows.table_options import Header, Quoting, reads_tables
 from samesense.data.sentences import unlabelled_texts
 from samesense.errors import ConfigError
 from samesense.execution.torch_import import loading_torch

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from samesense.api.data import Scale
 from samesense.choices import check_list
 from samesense.data.rows.sources import Source
-from samesense.data.rows.text import Header, Quoting, reads_tables
+from samesense.data.rows.table_options import Header, Quoting, reads_tables
 from samesense.execution.unread import logs_unread
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from samesense.choices import DecimalMark, Threshold, check_choice
-from samesense.data.rows.columns import check_columns
+from samesense.data.conventions.named_columns import check_columns
 from samesense.data.rows.sources import Source, in_memory, rereadable
-from samesense.data.rows.text import Header, Quoting, reads_tables
+from samesense.data.rows.table_options import Header, Quoting, reads_tables
 from samesense.errors import ConfigError, DataError
 from samesense.execution.unread import logs_unread
 from samesense.failures import TEMPORARY_FOLDER

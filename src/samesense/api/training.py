@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from samesense.api.data import Scale, labelled_pairs
 from samesense.choices import check_list
 from samesense.data.rows.sources import Source, as_sources, in_memory, name_of
-from samesense.data.rows.text import Header, Quoting, reads_tables
+from samesense.data.rows.table_options import Header, Quoting, reads_tables
 from samesense.errors import ConfigError
 from samesense.execution.torch_import import loading_torch
 from samesense.execution.unread import logs_unread

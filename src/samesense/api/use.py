@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from samesense.api.data import labelled_pairs, texts_of
 from samesense.choices import BackendOption, Chunk, Threshold, check_choice, check_count, check_named
-from samesense.data.rows.columns import check_columns
+from samesense.data.conventions.named_columns import check_columns
 from samesense.data.rows.sources import Source, as_sources, names_among, short_name
-from samesense.data.rows.text import Header, Quoting, reads_tables
+from samesense.data.rows.table_options import Header, Quoting, reads_tables
 from samesense.errors import ConfigError, DataError, ModelError, UnwrittenError
 from samesense.execution.progress import stage
 from samesense.execution.unread import logs_unread

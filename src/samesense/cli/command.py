@@ -21,7 +21,7 @@ from cyclopts import Group, Parameter
 
 from samesense.api.data import read
 from samesense.cli.docstrings import arguments_of, for_terminal, paragraphs_of, texts_of
-from samesense.data.rows.text import OPTIONS, TableOptions, table_options
+from samesense.data.rows.table_options import OPTIONS, TableOptions, table_options
 from samesense.urls import Name
 
 Command = Callable[..., None]

@@ -8,6 +8,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from samesense.data.columns.unread_columns import log_unread
+from samesense.data.conventions.list_cells import FIX, ListCellError, list_in
 from samesense.data.extraction.files import (
     DocumentFile,
     check_readers,
@@ -16,14 +18,13 @@ from samesense.data.extraction.files import (
     is_document_name,
     read_document_file,
 )
-from samesense.data.rows.columns import Row
-from samesense.data.rows.list_cells import FIX, ListCellError, list_in
+from samesense.data.rows.compression import is_text_file, split_suffix
 from samesense.data.rows.sources import load_rows, read_rows
-from samesense.data.rows.text import is_text_file, read_lines, split_suffix
-from samesense.data.rows.text_columns import log_unread
+from samesense.data.rows.text import read_lines
 from samesense.data.sentence_splitting import Language, split_paragraphs, split_sentences
 from samesense.errors import ConfigError, DataError
 from samesense.hashes import rows_hash
+from samesense.types import Row
 
 logger = logging.getLogger(__name__)
 

@@ -9,41 +9,58 @@ from typing import Any, Literal, NamedTuple
 
 from samesense.data.benchmarks.published import holds_arguments
 from samesense.data.benchmarks.sentences import LabelledSentences
-from samesense.data.documents import TEXT_NAMES
-from samesense.data.extraction.files import holds_document_files, is_document_name
-from samesense.data.pairs.data import PairData
-from samesense.data.rows.columns import (
+from samesense.data.columns.anchor_columns import Layout, find_layout
+from samesense.data.columns.guesses import (
+    columns_besides,
+    example_columns,
+    example_of_three_columns,
+    find_titled_text,
+    guessed_pairs,
+    text_column,
+    triplet_columns,
+)
+from samesense.data.columns.header_line import refuse_text
+from samesense.data.columns.list_columns import holds_lists, refuse_lists
+from samesense.data.columns.objects import describe_objects, object_columns, refuse_objects
+from samesense.data.columns.pair_columns import Columns, label_and_negative_error, resolve_columns, unread_labels
+from samesense.data.columns.text_columns import (
+    MOST_LOOKED_INTO,
+    SNIFFED_ROWS,
+    find_text_columns,
+    has_repeated_values,
+    is_text_column,
+)
+from samesense.data.columns.unread_columns import log_unread
+from samesense.data.conventions.column_names import (
     ANCHOR_NAMES,
     LABEL_NAMES,
     NEGATIVE_NAMES,
     SENTENCE_LABEL_NAMES,
     SINGLE_NAMES,
     TEXT_PAIRS,
-    Columns,
-    Layout,
-    Row,
-    find_layout,
     find_name,
     find_pair,
-    holds_lists,
     is_distance,
+    normalize_name,
+    refuse_distance,
+    spelled_names,
+)
+from samesense.data.conventions.list_cells import ListCellError, is_list, list_in
+from samesense.data.conventions.named_columns import (
     join_columns,
     join_names,
-    label_and_negative_error,
     listed,
     named_column,
-    normalize_name,
     quote_columns,
-    refuse_distance,
-    refuse_lists,
     requested_columns,
-    resolve_columns,
-    spelled_names,
     split_columns,
-    unread_labels,
 )
-from samesense.data.rows.labels import is_quantity
-from samesense.data.rows.list_cells import ListCellError, is_list, list_in
+from samesense.data.conventions.numbers import is_quantity
+from samesense.data.conventions.yes_no import are_answers
+from samesense.data.documents import TEXT_NAMES
+from samesense.data.extraction.files import holds_document_files, is_document_name
+from samesense.data.pairs.data import PairData
+from samesense.data.rows.compression import is_text_file, split_suffix
 from samesense.data.rows.sources import (
     Source,
     holds_lines,
@@ -54,30 +71,10 @@ from samesense.data.rows.sources import (
     name_of,
     names_in,
 )
-from samesense.data.rows.text import is_text_file, split_suffix
-from samesense.data.rows.text_columns import (
-    MOST_LOOKED_INTO,
-    SNIFFED_ROWS,
-    columns_besides,
-    describe_objects,
-    example_columns,
-    example_of_three_columns,
-    find_text_columns,
-    find_titled_text,
-    guessed_pairs,
-    has_repeated_values,
-    is_text_column,
-    log_unread,
-    object_columns,
-    refuse_objects,
-    refuse_text,
-    text_column,
-    triplet_columns,
-)
-from samesense.data.rows.yes_no import are_answers
 from samesense.data.sentences import Sentences
 from samesense.data.tuples.data import TupleData
 from samesense.errors import DataError
+from samesense.types import Row
 
 DataKind = Literal["pairs", "tuples", "classes", "texts", "documents"]
 """Labelled pairs or triplets; anchors with positives and negatives; sentences with a class each; texts; documents."""

@@ -11,24 +11,24 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+from samesense.data.columns.guesses import text_column
+from samesense.data.columns.list_columns import refuse_lists
+from samesense.data.columns.text_columns import SNIFFED_ROWS
+from samesense.data.columns.unread_columns import log_unread, warn_of_splits
+from samesense.data.conventions.column_names import (
+    NEGATIVE_NAMES,
+    SINGLE_NAMES,
+    TEXT_PAIRS,
+    find_name,
+    find_pair,
+    spelled_names,
+)
+from samesense.data.conventions.named_columns import named_column, requested_columns
+from samesense.data.conventions.texts import character_problem, is_blank
 from samesense.data.documents import document_sentences, holds_documents, read_documents
 from samesense.data.extraction.files import holds_document_files
 from samesense.data.held_out import HeldOutSections
 from samesense.data.mapped import collect_texts, take_rows
-from samesense.data.rows.columns import (
-    NEGATIVE_NAMES,
-    SINGLE_NAMES,
-    TEXT_PAIRS,
-    Row,
-    character_problem,
-    find_name,
-    find_pair,
-    is_blank,
-    named_column,
-    refuse_lists,
-    requested_columns,
-    spelled_names,
-)
 from samesense.data.rows.sources import (
     TEXT,
     Source,
@@ -43,11 +43,11 @@ from samesense.data.rows.sources import (
     row_names,
     short_name,
 )
-from samesense.data.rows.text_columns import SNIFFED_ROWS, log_unread, text_column, warn_of_splits
 from samesense.errors import ConfigError, DataError
 from samesense.hashes import content_hash
 from samesense.places import JOINT
 from samesense.results import ShownRows
+from samesense.types import Row
 
 logger = logging.getLogger(__name__)
 

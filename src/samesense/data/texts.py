@@ -7,10 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from samesense.data.columns.guesses import text_column
+from samesense.data.columns.unread_columns import log_unread
 from samesense.data.documents import document_files
 from samesense.data.extraction.files import holds_document_files, read_document_file
 from samesense.data.passages import cut_passages
-from samesense.data.rows.columns import BadRow, Row, bad_rows_error, bad_texts, warn_left_out
+from samesense.data.rows.bad_rows import BadRow, bad_rows_error, bad_texts, warn_left_out
 from samesense.data.rows.memory import SENTENCE
 from samesense.data.rows.sources import (
     TEXT,
@@ -25,8 +27,8 @@ from samesense.data.rows.sources import (
     refuse_columns,
 )
 from samesense.data.rows.text import STANDARD_INPUT
-from samesense.data.rows.text_columns import log_unread, text_column
 from samesense.errors import DataError
+from samesense.types import Row
 
 logger = logging.getLogger(__name__)
 

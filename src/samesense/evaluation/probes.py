@@ -13,7 +13,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from samesense.data.rows.sources import read_rows
-from samesense.data.rows.text import table_options
+from samesense.data.rows.table_options import table_options
 from samesense.evaluation.sections import SectionTask
 from samesense.evaluation.suite import Suite
 from samesense.evaluation.task import Task

@@ -6,11 +6,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from samesense.data.rows.columns import Row, listed, spelled_names, split_columns
+from samesense.data.conventions.column_names import spelled_names
+from samesense.data.conventions.named_columns import listed, split_columns
 from samesense.data.rows.sources import leads_to, refuse_columns
 from samesense.data.texts import is_table, read_text_rows
 from samesense.errors import ConfigError, DataError
 from samesense.failures import first_line
+from samesense.types import Row
 from samesense.urls import matching
 
 if TYPE_CHECKING:

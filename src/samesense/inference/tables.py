@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from samesense.data.rows.columnar import class_names
-from samesense.data.rows.delimited import quote_fields
+from samesense.data.rows.tsv import quote_fields
 from samesense.data.texts import SourceTexts, is_table, open_rows
 from samesense.errors import ConfigError, DataError
 from samesense.files import open_output

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pydantic import BaseModel, create_model
 
+from samesense.data.columns.labels import Kind
 from samesense.data.pairs.data import PairData
 from samesense.data.pairs.targets import Targets
-from samesense.data.rows.labels import Kind
 from samesense.errors import ConfigError, DataError
 from samesense.losses.lessons import OF_PAIRS, Lesson
 

@@ -11,11 +11,11 @@ from typing import NamedTuple, get_args
 import numpy as np
 
 from samesense.data import PairData
+from samesense.data.columns.labels import has_one_label
 from samesense.data.examples import Examples
 from samesense.data.overlap import count_trained_pairs
 from samesense.data.pairs.keys import plain_keys
 from samesense.data.pairs.splits import Apart
-from samesense.data.rows.labels import has_one_label
 from samesense.data.sentences import Sentences
 from samesense.data.tuples.data import TupleData
 from samesense.errors import ConfigError, DataError

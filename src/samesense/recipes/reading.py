@@ -9,8 +9,8 @@ from typing import Any
 
 from samesense.data import PairData, concat, read_pairs
 from samesense.data.benchmarks.published import holds_arguments, read_argument_pairs
+from samesense.data.conventions.named_columns import check_columns
 from samesense.data.pairs.read import holds_scores
-from samesense.data.rows.columns import check_columns
 from samesense.data.rows.sources import Source, in_memory
 
 

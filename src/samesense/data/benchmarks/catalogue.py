@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from samesense.data.rows.labels import Scale
+from samesense.data.conventions.scales import Scale
 
 _HUB_SPLITS = {"train": "train", "dev": "validation", "test": "test"}
 

@@ -11,9 +11,11 @@ from typing import NamedTuple
 
 from samesense.data.benchmarks.catalogue import WHOLE, Benchmark
 from samesense.data.benchmarks.sentences import LabelledSentences, Load, Loaded, labelled_sentences
+from samesense.data.conventions.numbers import to_number
+from samesense.data.conventions.scales import Scale
 from samesense.data.pairs.data import PairData
-from samesense.data.rows.labels import Scale, to_number
-from samesense.data.rows.text import read_lines, table_options
+from samesense.data.rows.table_options import table_options
+from samesense.data.rows.text import read_lines
 from samesense.errors import DataError
 
 TREC_CLASSES = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")

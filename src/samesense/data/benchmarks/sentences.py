@@ -6,26 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from samesense.data.columns.unread_columns import log_unread, warn_of_splits
+from samesense.data.conventions.column_names import SENTENCE_LABEL_NAMES, SINGLE_NAMES, find_name, spelled_names
+from samesense.data.conventions.named_columns import listed, named_column, split_columns
+from samesense.data.conventions.texts import TEXT_FIX, text_problem
 from samesense.data.pairs.data import PairData
-from samesense.data.rows.columns import (
-    SENTENCE_LABEL_NAMES,
-    SINGLE_NAMES,
-    TEXT_FIX,
-    BadRow,
-    Row,
-    bad_rows_error,
-    find_name,
-    listed,
-    named_column,
-    spelled_names,
-    split_columns,
-    text_problem,
-)
+from samesense.data.rows.bad_rows import BadRow, bad_rows_error
 from samesense.data.rows.sources import Source, list_rows, name_of, names_in
-from samesense.data.rows.text_columns import log_unread, warn_of_splits
 from samesense.errors import ConfigError, DataError
 from samesense.failures import excerpt
 from samesense.results import ShownRows
+from samesense.types import Row
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

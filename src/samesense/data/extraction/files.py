@@ -18,8 +18,8 @@ from samesense.data.extraction.html import read_html
 from samesense.data.extraction.markdown import read_markdown
 from samesense.data.extraction.pdf import read_pdf
 from samesense.data.extraction.plain import read_plain_text
+from samesense.data.rows.compression import is_text_file, split_suffix
 from samesense.data.rows.sources import leads_to
-from samesense.data.rows.text import is_text_file, split_suffix
 from samesense.errors import DataError, MissingExtraError
 from samesense.failures import broken_link
 from samesense.urls import is_url

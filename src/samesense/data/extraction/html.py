@@ -9,7 +9,7 @@ from typing import Any
 
 from samesense.data.extraction.blocks import LONGEST_TEXT, Block, ExtractedText, check_length, extracted
 from samesense.data.rows.encodings import encoding_of, wide_encoding
-from samesense.data.rows.text import current_options
+from samesense.data.rows.table_options import current_options
 from samesense.errors import DataError
 from samesense.failures import imported
 

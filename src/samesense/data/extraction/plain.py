@@ -8,15 +8,10 @@ from functools import partial
 from pathlib import Path
 
 from samesense.data.extraction.blocks import Block, ExtractedText, check_length, extracted
+from samesense.data.rows.compression import open_decompressed, read_errors, split_suffix
 from samesense.data.rows.encodings import CHUNK
-from samesense.data.rows.text import (
-    current_options,
-    open_decompressed,
-    read_errors,
-    read_lines,
-    split_suffix,
-    table_options,
-)
+from samesense.data.rows.table_options import current_options, table_options
+from samesense.data.rows.text import read_lines
 
 _LINE_END = re.compile(r"\r\n|[\r\n]")
 

@@ -16,8 +16,8 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import BeforeValidator
 
+from samesense.data.conventions.numbers import number_text
 from samesense.data.pairs.data import PairData
-from samesense.data.rows.labels import number_text
 from samesense.errors import ConfigError, DataError
 from samesense.types import Floats, Indices
 

@@ -12,10 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from samesense.data.columns.labels import Kind
+from samesense.data.conventions.class_names import ZERO_CLASSES, label_name, zero_class
+from samesense.data.conventions.numbers import number_text
+from samesense.data.conventions.scales import Scale
 from samesense.data.mapped import collect_columns, collect_numbers, take_rows
 from samesense.data.pairs.splits import Apart, choose_held_out, group_pairs
-from samesense.data.rows.labels import ZERO_CLASSES, Kind, Scale, label_name, number_text, zero_class
-from samesense.data.rows.text import split_suffix
+from samesense.data.rows.compression import split_suffix
 from samesense.errors import ConfigError, DataError
 from samesense.hashes import rows_hash
 from samesense.places import JOINT

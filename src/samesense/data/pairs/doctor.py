@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from samesense.data.conflicts import Conflict
+from samesense.data.conventions.numbers import number_text
 from samesense.data.pairs.data import PairData
 from samesense.data.pairs.keys import Groups, Keys, group_equal, pair_keys, plain_keys, text_keys
 from samesense.data.pairs.report import DataReport
-from samesense.data.rows.labels import number_text
 from samesense.data.sampling import spread_over
 from samesense.failures import excerpt
 from samesense.metrics.correlation import spearman

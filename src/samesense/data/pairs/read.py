@@ -9,33 +9,22 @@ from itertools import chain, islice
 
 import numpy as np
 
+from samesense.data.columns.guesses import example_columns, guessed_pairs
+from samesense.data.columns.labels import ParsedLabels, has_one_label, parse_labels, refuse_words
+from samesense.data.columns.list_columns import refuse_lists
+from samesense.data.columns.pair_columns import Columns, resolve_columns, unread_labels
+from samesense.data.columns.text_columns import SNIFFED_ROWS
+from samesense.data.columns.unread_columns import log_unread, warn_of_bytes, warn_of_splits
+from samesense.data.conventions.named_columns import join_columns, quote_columns
+from samesense.data.conventions.numbers import number_text
+from samesense.data.conventions.scales import Scale
+from samesense.data.conventions.texts import text_problem
 from samesense.data.mapped import BLOCK, collect_columns, collect_numbers, take_rows
 from samesense.data.pairs.data import TEXTS, PairData
-from samesense.data.rows.columns import (
-    BadRow,
-    Columns,
-    Row,
-    bad_rows_error,
-    bad_texts,
-    join_columns,
-    quote_columns,
-    refuse_lists,
-    resolve_columns,
-    text_problem,
-    unread_labels,
-)
-from samesense.data.rows.labels import ParsedLabels, Scale, has_one_label, number_text, parse_labels, refuse_words
+from samesense.data.rows.bad_rows import BadRow, bad_rows_error, bad_texts
 from samesense.data.rows.sources import Source, list_rows, load_rows, name_of, names_in, no_rows_error
-from samesense.data.rows.text_columns import (
-    SNIFFED_ROWS,
-    example_columns,
-    guessed_pairs,
-    log_unread,
-    warn_of_bytes,
-    warn_of_splits,
-)
 from samesense.errors import ConfigError, DataError
-from samesense.types import Indices, Pair
+from samesense.types import Indices, Pair, Row
 
 logger = logging.getLogger(__name__)
 

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from samesense.data.columns.labels import Kind
 from samesense.data.conflicts import Conflict, describe_conflicts
-from samesense.data.rows.labels import Kind, Scale, number_text
+from samesense.data.conventions.numbers import number_text
+from samesense.data.conventions.scales import Scale
 from samesense.results import Shown
 
 _MOST_SUBSETS = 10

@@ -17,12 +17,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from samesense.data.columns.labels import has_one_label
+from samesense.data.conventions.numbers import number_text
 from samesense.data.mapped import collect_numbers
 from samesense.data.pairs.bins import classify_scores
 from samesense.data.pairs.data import PairData
 from samesense.data.pairs.keys import Groups, group_equal, text_keys
 from samesense.data.pairs.triplets import FormedRows, form_positive_pairs, form_triplets
-from samesense.data.rows.labels import has_one_label, number_text
 from samesense.errors import DataError
 
 

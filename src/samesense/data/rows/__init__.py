@@ -1,1 +1,1 @@
-"""Rows out of sources: text, delimited, JSON, Parquet, saved datasets, the hub and memory; and what columns mean."""
+"""Rows out of sources: text, delimited, JSON, Parquet, saved datasets, the hub and memory."""

@@ -14,11 +14,13 @@ from functools import partial
 from itertools import islice
 
 from samesense.data.rows.columnar import parquet_rows
-from samesense.data.rows.columns import Row
+from samesense.data.rows.compression import open_decompressed, split_suffix
 from samesense.data.rows.delimited import Form, form_of, rows_in_form
 from samesense.data.rows.encodings import in_utf8
 from samesense.data.rows.sources import read_rows, rows_of_lines
-from samesense.data.rows.text import Line, current_options, numbered_lines, open_decompressed, read_lines, split_suffix
+from samesense.data.rows.table_options import current_options
+from samesense.data.rows.text import Line, numbered_lines, read_lines
+from samesense.types import Row
 
 MARK = b"\xef\xbb\xbf"
 """The byte order mark of UTF-8, with which a text file may begin."""

@@ -12,7 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from samesense.data.rows.columns import is_index, listed
+from samesense.data.conventions.column_names import is_index
+from samesense.data.conventions.named_columns import listed
 from samesense.data.rows.delimited import refuse_repeated
 from samesense.data.rows.text import LONGEST_ROW
 from samesense.errors import DataError

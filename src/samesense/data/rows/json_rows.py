@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from samesense.data.rows.columns import MOST_NAMED, Row, listed
+from samesense.data.conventions.named_columns import MOST_NAMED, listed
 from samesense.data.rows.text import Line
 from samesense.errors import DataError
 from samesense.failures import excerpt
+from samesense.types import Row
 
 
 class _RepeatedKeyError(Exception):

@@ -8,11 +8,12 @@ from itertools import chain, islice
 from numbers import Number
 from typing import Any
 
+from samesense.data.conventions.class_names import NLI_VALUES, word_of
+from samesense.data.conventions.column_names import is_index
+from samesense.data.conventions.numbers import are_quantities, to_number
+from samesense.data.conventions.yes_no import translate_yes_no
 from samesense.data.rows.columnar import BATCH, UNLABELLED, Convert, arrow_rows, class_names, to_names
-from samesense.data.rows.columns import is_index
 from samesense.data.rows.delimited import refuse_repeated
-from samesense.data.rows.labels import NLI_VALUES, are_quantities, to_number, word_of
-from samesense.data.rows.yes_no import translate_yes_no
 from samesense.errors import DataError
 from samesense.failures import excerpt, first_line
 

@@ -9,8 +9,9 @@ from itertools import islice
 from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
+from samesense.data.conventions.column_names import KNOWN_NAMES, normalize_name
 from samesense.data.rows.columnar import Cells, parquet_rows
-from samesense.data.rows.columns import KNOWN_NAMES, Row, normalize_name
+from samesense.data.rows.compression import LIKE_THEM, PACKERS, SUFFIXES, is_text_file, split_suffix
 from samesense.data.rows.delimited import delimited_rows
 from samesense.data.rows.json_rows import json_lines_rows, json_rows
 from samesense.data.rows.memory import (
@@ -24,24 +25,13 @@ from samesense.data.rows.memory import (
     name_in_memory,
     refuse_open_file,
 )
-from samesense.data.rows.text import (
-    LIKE_THEM,
-    PACKERS,
-    STANDARD_INPUT,
-    SUFFIXES,
-    WORKBOOKS,
-    Line,
-    is_text_file,
-    read_lines,
-    split_suffix,
-    standard_input,
-    without_blank_end,
-    workbook_error,
-)
+from samesense.data.rows.other_formats import WORKBOOKS, workbook_error
+from samesense.data.rows.text import STANDARD_INPUT, Line, read_lines, standard_input, without_blank_end
 from samesense.errors import ConfigError, DataError
 from samesense.failures import broken_link, excerpt, imported
 from samesense.hub import hub_access
 from samesense.places import JOINT
+from samesense.types import Row
 from samesense.urls import Name, is_file, is_readable, is_url, local
 
 logger = logging.getLogger(__name__)

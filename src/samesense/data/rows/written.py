@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from samesense.data.rows.compression import open_decompressed, split_suffix
 from samesense.data.rows.delimited import Form, open_table
 from samesense.data.rows.sources import rows_of_lines
-from samesense.data.rows.text import Line, current_options, open_decompressed, read_lines, split_suffix
+from samesense.data.rows.table_options import current_options
+from samesense.data.rows.text import Line, read_lines
 
 MARKS = {
     "utf_8": codecs.BOM_UTF8,

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from samesense.data.columns.labels import Kind
+from samesense.data.conventions.column_names import Side
 from samesense.data.pairs.data import PairData
-from samesense.data.rows.columns import Side
-from samesense.data.rows.labels import Kind
 from samesense.data.tuples.data import Statement, TupleData, group_statements, tuple_data
 from samesense.data.tuples.read import SIDES
 from samesense.errors import DataError

@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from samesense.data.conflicts import Conflict
+from samesense.data.conventions.column_names import Side
 from samesense.data.pairs.targets import Targets
-from samesense.data.rows.columns import Side
 from samesense.errors import DataError
 from samesense.hashes import rows_hash
 from samesense.results import ShownRows

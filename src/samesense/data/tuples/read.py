@@ -6,15 +6,21 @@ from collections.abc import Iterator
 from itertools import chain, islice
 from typing import NamedTuple
 
-from samesense.data.rows.columns import BadRow, Columns, Layout, Row, Side, bad_rows_error, bad_texts, find_layout
-from samesense.data.rows.labels import INITIALS, UNLABELLED, parse_labels
-from samesense.data.rows.list_cells import FIX, ListCellError, list_in, texts_in
+from samesense.data.columns.anchor_columns import Layout, find_layout
+from samesense.data.columns.labels import parse_labels
+from samesense.data.columns.pair_columns import Columns
+from samesense.data.columns.text_columns import SNIFFED_ROWS
+from samesense.data.columns.unread_columns import log_unread, warn_of_splits
+from samesense.data.conventions.class_names import INITIALS, UNLABELLED
+from samesense.data.conventions.column_names import Side
+from samesense.data.conventions.list_cells import FIX, ListCellError, list_in, texts_in
+from samesense.data.rows.bad_rows import BadRow, bad_rows_error, bad_texts
 from samesense.data.rows.sources import Source, as_sources, load_rows, name_of, no_rows_error, row_names, short_name
-from samesense.data.rows.text_columns import SNIFFED_ROWS, log_unread, warn_of_splits
 from samesense.data.tuples.data import ITSELF, Statement, TupleData, group_statements, tuple_data
 from samesense.errors import DataError
 from samesense.failures import excerpt
 from samesense.places import JOINT
+from samesense.types import Row
 
 SIDES: dict[float, Side] = {0.0: "negative", 1.0: "neutral", 2.0: "positive"}
 """The side of a hypothesis, seen from its premise, by class label."""

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import AfterValidator, ConfigDict, Field
 
-from samesense.data.rows.labels import Scale
+from samesense.data.conventions.scales import Scale
 from samesense.errors import ConfigError, DataError
 from samesense.metrics.classification import f1_at, precision_at, recall_at
 from samesense.metrics.inputs import finite_vector

@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from samesense.choices import CalibrationMap, ThresholdTarget, check_number
+from samesense.data.conventions.numbers import number_text
+from samesense.data.conventions.scales import Scale
 from samesense.data.pairs.data import PairData
 from samesense.data.pairs.splits import Apart, assign_folds, group_pairs
-from samesense.data.rows.labels import Scale, number_text
 from samesense.errors import ConfigError, DataError
 from samesense.inference.calibration.calibration import (
     FITS,

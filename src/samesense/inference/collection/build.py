@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from samesense.data.extraction.files import DocumentFiles
 from samesense.data.passages import check_sizes
-from samesense.data.rows.text import is_text_file
+from samesense.data.rows.compression import is_text_file
 from samesense.errors import ConfigError
 from samesense.inference.collection.collection import Collection
 from samesense.inference.collection.documents import (

@@ -10,6 +10,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+from samesense.data.conventions.named_columns import listed
 from samesense.data.extraction.files import (
     DocumentFile,
     DocumentFiles,
@@ -21,8 +22,7 @@ from samesense.data.extraction.files import (
     read_document_file,
 )
 from samesense.data.passages import CHUNK_OVERLAP, CHUNK_SIZE, CountTokens, check_sizes, cut_passages, estimate_tokens
-from samesense.data.rows.columns import listed
-from samesense.data.rows.text import is_text_file
+from samesense.data.rows.compression import is_text_file
 from samesense.errors import ConfigError, DataError
 from samesense.hashes import content_hash
 from samesense.inference.collection import store

@@ -10,13 +10,15 @@ from functools import partial
 from itertools import chain, islice
 from typing import Any
 
-from samesense.data.rows.columns import Row, warn_left_out
+from samesense.data.columns.guesses import text_column
+from samesense.data.columns.text_columns import SNIFFED_ROWS
+from samesense.data.rows.bad_rows import warn_left_out
 from samesense.data.rows.sources import TEXT, line_rows, load_rows, refuse_columns
-from samesense.data.rows.text_columns import SNIFFED_ROWS, text_column
 from samesense.data.texts import is_table
 from samesense.errors import DataError
 from samesense.failures import shortened
 from samesense.inference.collection.conditions import check_depth, json_text
+from samesense.types import Row
 
 logger = logging.getLogger(__name__)
 
@@ -88,7 +90,7 @@ def read_entries(source: str, *, columns: str | None = None, drop_bad_rows: bool
     """Yield the entries of a file, lazily: of a text file with one text a line, or of rows that ``load_rows`` reads.
 
     The text of a row is in the column named by ``columns``, or else that of
-    :func:`~samesense.data.rows.text_columns.text_column`; the column ``id``, if there is one, is the id, and every
+    :func:`~samesense.data.columns.guesses.text_column`; the column ``id``, if there is one, is the id, and every
     other column that is not empty is metadata under its name. DataError for a missing or broken file, one without a
     text, no text column or several, or an invalid id. ``drop_bad_rows`` leaves invalid rows out and logs them at the
     end.

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from samesense.choices import Chunk
-from samesense.data.rows.text import table_options
+from samesense.data.rows.table_options import table_options
 from samesense.encoder.cosine import nonzero_rows
 from samesense.errors import ConfigError
 from samesense.execution.sharded import MANIFEST

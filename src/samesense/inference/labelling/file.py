@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from samesense.data.rows.columns import character_problem
-from samesense.data.rows.delimited import quote_fields, unquote_fields
+from samesense.data.conventions.texts import character_problem
+from samesense.data.rows.tsv import quote_fields, unquote_fields
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.failures import writing
 from samesense.files import only_writer_of, parse_json, write_text

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from samesense.data.rows.columns import text_problem
+from samesense.data.conventions.texts import text_problem
 from samesense.encoder.cosine import cosine_score, unit
 from samesense.encoder.embedding_cache import EmbeddingCache
 from samesense.encoder.windows import Reading, Windows, cut_into_windows, find_unread

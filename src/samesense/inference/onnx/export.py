@@ -18,7 +18,7 @@ from tokenizers import Tokenizer
 
 from samesense.data import read_pairs, sample_path
 from samesense.data.pairs.data import PairData
-from samesense.data.rows.text import table_options
+from samesense.data.rows.table_options import table_options
 from samesense.data.sampling import spread_over
 from samesense.encoder.assembly.build import build_named
 from samesense.encoder.assembly.cross import is_cross_encoder

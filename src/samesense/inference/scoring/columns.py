@@ -11,23 +11,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from samesense.choices import Threshold, check_min_precision, check_threshold_option
-from samesense.data.rows.columns import (
-    TEXT_PAIRS,
-    Row,
-    find_pair,
-    join_columns,
-    listed,
-    named_column,
-    quote_columns,
-    refuse_lists,
-    spelled_names,
-    split_columns,
-    text_problem,
-)
+from samesense.data.columns.guesses import example_columns
+from samesense.data.columns.header_line import refuse_text
+from samesense.data.columns.list_columns import refuse_lists
+from samesense.data.columns.text_columns import find_text_columns
+from samesense.data.conventions.column_names import TEXT_PAIRS, find_pair, spelled_names
+from samesense.data.conventions.named_columns import join_columns, listed, named_column, quote_columns, split_columns
+from samesense.data.conventions.texts import text_problem
 from samesense.data.rows.sources import names_in
-from samesense.data.rows.text_columns import example_columns, find_text_columns, refuse_text
 from samesense.errors import ConfigError, DataError, ModelError
 from samesense.inference.calibration.storage import home_of, read
+from samesense.types import Row
 
 if TYPE_CHECKING:
     from samesense.inference.calibration.calibration import Calibration

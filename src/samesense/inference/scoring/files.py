@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from samesense.choices import DecimalMark
-from samesense.data.rows.columns import Row
+from samesense.data.columns.text_columns import SNIFFED_ROWS
+from samesense.data.rows.compression import split_suffix
 from samesense.data.rows.sources import (
     Source,
     in_memory,
@@ -21,8 +22,6 @@ from samesense.data.rows.sources import (
     names_in,
     no_rows_error,
 )
-from samesense.data.rows.text import split_suffix
-from samesense.data.rows.text_columns import SNIFFED_ROWS
 from samesense.data.rows.written import WrittenRow, WrittenTable, is_written, read_written
 from samesense.errors import ConfigError, DataError
 from samesense.execution.progress import progress_bar
@@ -33,6 +32,7 @@ from samesense.inference.scoring.summary import Scored
 from samesense.inference.scoring.writers import TextWriter, added_text, decimal_of, write_for_excel
 from samesense.inference.tables import FORMATS, Table, write_tables
 from samesense.places import check_absent, check_place
+from samesense.types import Row
 from samesense.urls import local
 
 if TYPE_CHECKING:

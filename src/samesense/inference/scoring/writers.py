@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any
 
 from samesense.choices import DecimalMark
-from samesense.data.rows.text import DELIMITERS
+from samesense.data.rows.table_options import DELIMITERS
 from samesense.data.rows.written import WrittenRow, WrittenTable, text_without_empty_end, with_cells
 from samesense.errors import ConfigError
 from samesense.inference.tables import cell_text

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import Any
 
-from samesense.data.rows.columns import holds_half_character
+from samesense.data.conventions.texts import holds_half_character
 from samesense.errors import ConfigError
 from samesense.inference.serve.errors import RequestError, invalid
 from samesense.inference.serve.structure import Structure, measure

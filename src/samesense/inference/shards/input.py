@@ -9,15 +9,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from samesense.data.columns.guesses import text_column
+from samesense.data.rows.bad_rows import BadRow, bad_rows_error, bad_texts
 from samesense.data.rows.blocks import Block, blocks, rows_at
-from samesense.data.rows.columns import BadRow, Row, bad_rows_error, bad_texts
+from samesense.data.rows.compression import split_suffix
 from samesense.data.rows.sources import missing_file_error, names_in, refuse_columns, refuse_table
-from samesense.data.rows.text import current_options, split_suffix
-from samesense.data.rows.text_columns import text_column
+from samesense.data.rows.table_options import current_options
 from samesense.data.sampling import spread_over
 from samesense.errors import ConfigError, DataError
 from samesense.hashes import content_hash
 from samesense.inference.columns import check_parquet, join_schemas, kept_columns, schema_of, table_of
+from samesense.types import Row
 from samesense.urls import is_file, is_pipe, state, whole
 
 if TYPE_CHECKING:

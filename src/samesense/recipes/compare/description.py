@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
+from samesense.data.conventions.numbers import number_text
 from samesense.data.pairs.data import PairData
 from samesense.data.pairs.doctor import describe_texts
 from samesense.data.pairs.keys import pair_key
-from samesense.data.rows.labels import number_text
 from samesense.data.sampling import spread_over
 from samesense.encoder.names import local_folder
 from samesense.errors import SamesenseError

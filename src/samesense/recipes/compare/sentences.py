@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from samesense.data.conventions.numbers import number_text
 from samesense.data.pairs.data import PairData
-from samesense.data.rows.labels import number_text
 from samesense.data.rows.sources import TEXT, line_rows
 from samesense.errors import DataError
 from samesense.evaluation.task import Task

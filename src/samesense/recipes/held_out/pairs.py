@@ -14,7 +14,7 @@ from typing import Any
 from samesense.data import PairData, read_pairs
 from samesense.data.pairs.read import holds_scores
 from samesense.data.rows.sources import leads_to
-from samesense.data.rows.text import table_options
+from samesense.data.rows.table_options import table_options
 from samesense.errors import ConfigError, DataError
 from samesense.files import write_json_lines, write_lines
 from samesense.recipes.held_out.scores import HeldOutScores, read_held_out

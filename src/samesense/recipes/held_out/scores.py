@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from samesense.data import PairData
-from samesense.data.rows.labels import Kind
+from samesense.data.columns.labels import Kind
 from samesense.errors import DataError
 from samesense.files import write_text
 from samesense.schemas import Record, read_checked

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from samesense.data import PairData
+from samesense.data.columns.labels import has_one_label
 from samesense.data.examples import Examples
 from samesense.data.held_out import HeldOutSections
 from samesense.data.pairs.keys import Groups
-from samesense.data.rows.labels import has_one_label
 from samesense.data.sampling import draw_positions
 from samesense.data.tuples.data import HeldOutAnchors
 from samesense.errors import ConfigError, DataError

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from samesense.data.conventions.numbers import number_text
 from samesense.data.pairs.data import PairData
-from samesense.data.rows.labels import number_text
 from samesense.errors import DataError
 from samesense.hashes import rows_hash
 

@@ -11,7 +11,7 @@ from samesense.data.benchmarks.comparability import NOT_COMPARABLE, compare_with
 from samesense.data.benchmarks.find import known_split
 from samesense.data.examples import Examples
 from samesense.data.rows.sources import distinct_names
-from samesense.data.rows.text import table_options
+from samesense.data.rows.table_options import table_options
 from samesense.data.sampling import draw_positions
 from samesense.errors import ConfigError, DataError
 from samesense.recipes.dev_split import hold_out_pairs

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from samesense.data.rows.labels import number_text
+from samesense.data.conventions.numbers import number_text
 from samesense.metrics.calibration import reliability
 from samesense.metrics.guarantee import share_lower_bound
 from samesense.reports.figures.plot import INK, MUTED, Plot, Style, new_figure, style_of, styled

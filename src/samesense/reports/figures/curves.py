@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from samesense.data.rows.labels import number_text
+from samesense.data.conventions.numbers import number_text
 from samesense.errors import DataError
 from samesense.reports.figures.names import LETTER, entry, letters
 from samesense.reports.figures.plot import Plot, Style, new_figure, style_of, styled

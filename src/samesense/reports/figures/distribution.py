@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from samesense.data.rows.labels import infer_scale, number_text
+from samesense.data.conventions.numbers import number_text
+from samesense.data.conventions.scales import infer_scale
 from samesense.errors import DataError
 from samesense.reports.figures.names import LETTER, broken
 from samesense.reports.figures.plot import INK, Plot, Style, new_figure, style_of, styled

@@ -1,283 +1,47 @@
-"""Label cells as numbers: their notation and words, the kind of the labels, their scale, and what is no label."""
+"""Label cells as numbers: the kind of the labels, their scale, and what is no label."""
 
 from __future__ import annotations
 
 import math
-import re
-import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from numbers import Real
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-from samesense.data.rows.columns import Columns
-from samesense.data.rows.yes_no import translate_yes_no
+from samesense.data.columns.pair_columns import Columns
+from samesense.data.conventions.class_names import (
+    INITIALS,
+    NLI_SCALE,
+    NLI_VALUES,
+    UNLABELLED,
+    WORDS,
+    ZERO_CLASSES,
+    word_of,
+    zero_class,
+)
+from samesense.data.conventions.numbers import (
+    are_quantities,
+    is_number,
+    number_text,
+    percent_text,
+    plain_numbers,
+    to_number,
+)
+from samesense.data.conventions.scales import KNOWN_SCALES, Scale, infer_scale
+from samesense.data.conventions.yes_no import translate_yes_no
 from samesense.errors import ConfigError, DataError
 from samesense.failures import excerpt
 
-# Sets of two classes, such as QNLI and RTE, have not_entailment in place of the other two.
-NLI_VALUES = {"contradiction": 0.0, "not_entailment": 0.0, "neutral": 1.0, "entailment": 2.0}
-"""The value of each NLI class; higher means more similar."""
-
-_SYNONYMS = {
-    "non_entailment": "not_entailment",
-    "contradicts": "contradiction",
-    "contradictory": "contradiction",
-    "entails": "entailment",
-    "entailed": "entailment",
-}
-INITIALS = {"c": 0.0, "n": 1.0, "e": 2.0}
-"""The value of each NLI class by its first letter."""
-
-# a plain number; ASCII only, because float() also accepts digits of other scripts
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-# a decimal comma: 0,5
-_COMMA = re.compile(r"^([+-]?\d+),(\d+)$", re.ASCII)
-# ambiguous: 1,000 and 1.000 may be a thousand or one
-_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?P<mark>[,.])\d{3}", re.ASCII)
-# three digits after a comma, as in 0,125
-_THREE_DECIMALS = re.compile(r"[+-]?\d+,\d{3}", re.ASCII)
-# certainly thousands: 1,000,000 and 1 000 and 1'000
-_MANY_THOUSANDS = re.compile(
-    r"[+-]?\d{1,3}(?:(?:,\d{3}){2,}|(?:\.\d{3}){2,}|(?:[' \u00a0\u2009\u202f]\d{3})+)", re.ASCII
-)
-# thousands with decimals: 1,000.5 and 1.000,5
-_GROUPED_DECIMAL = re.compile(r"[+-]?\d{1,3}(?:(?:,\d{3})+\.\d+|(?:\.\d{3})+,\d+)", re.ASCII)
-_PERCENT = re.compile(r"([+-]?[\d.,]+)\s*[%％]")
-# a number with a sign, a unit or a maximum: ~5, $5, 59 %, 3/5, 4 out of 5, 4 stars
-_QUANTITY = re.compile(
-    r"[~≈<>≤≥]?\s*[$€£¥]?\s*[+-]?\d[\d.,'\u00a0\u2009\u202f]*\s*"
-    r"(?:[%％‰°$€£¥]|(?:/|von|of|out of|aus|sur|de|out-of)\s*\d[\d.,]*|(?P<unit>[^\W\d_]{1,14})\.?)?"
-)
-# a rating by symbols: ★★★☆
-_RATING = re.compile(r"[★☆⭐✩✭*+●○■□\s]+")
-MOST_UNITS = 3
-"""Most different units after numbers; a column with more holds texts that begin with a number."""
-_ALIKE = ("equivalent", "duplicate", "paraphrase", "match", "relevant", "similar")
-WORDS = {
-    **dict.fromkeys(("true", "yes", "y", "t", "same", *_ALIKE), 1.0),
-    **dict.fromkeys(("false", "no", "n", "f", "different", "dissimilar", "irrelevant", "unrelated"), 0.0),
-    **{f"{no}_{word}": 0.0 for no in ("not", "no", "non") for word in _ALIKE},
-}
-"""Values of labels of two classes, as normalized by :func:`word_of`."""
-
 Kind = Literal["scored", "binary", "nli", "triplet"]
 """Graded scores; labels 0 and 1; classes of natural language inference; or a positive and a negative of an anchor."""
-
-Scale = tuple[float, float]
-"""Lowest and highest value."""
-
-ZERO_CLASSES = ("contradiction", "not_entailment")
-"""NLI classes with value 0: in data with three classes, and with two."""
-
-NLI_SCALE: Scale = (0.0, 2.0)
-
-UNLABELLED = ("-", "-1", "-1.0", "")
-"""Cells that mean "no label" in NLI data, such as SNLI's pairs without a majority label."""
-
-KNOWN_SCALES: tuple[Scale, ...] = ((0, 1), (-1, 1), (0, 5), (0, 10), (0, 100))
-"""Common ranges of similarity scores, the narrowest first."""
 
 MOST_WORDS = 12
 """Most different words that a column of labels may have; a column with more holds something else."""
 
 SHOWN = 5
 """Labels that a message shows, the most frequent first."""
-
-
-def word_of(text: str) -> str:
-    """Return the normalized name of a class: ``not_duplicate`` for ``Not a duplicate``."""
-    # NFKC, because East Asian programs also write letters in full width.
-    plain = unicodedata.normalize("NFKC", text).strip().casefold()
-    word = re.sub(r"[\s_-]+", "_", plain).replace("_a_", "_")
-    return _SYNONYMS.get(word, word)
-
-
-def with_points(cells: Sequence[object]) -> Sequence[object]:
-    """Return labels with decimal points if all decimals have commas, as many spreadsheets write them."""
-    texts = [cell.strip() for cell in cells if isinstance(cell, str)]
-    # One decimal point is enough: commas then separate something else.
-    has_points = any("." in text for text in texts) or any(isinstance(cell, float) for cell in cells)
-    if has_points or not any(map(_COMMA.match, texts)):
-        return cells
-    return [_COMMA.sub(r"\1.\2", cell.strip()) if isinstance(cell, str) else cell for cell in cells]
-
-
-def are_quantities(texts: Sequence[str]) -> bool:
-    """Return whether all texts are numbers with a unit, such as ``59 %``, ``3/5``, ``4 stars`` or ``★★★``.
-
-    >>> are_quantities(["4 stars", "1 star"]), are_quantities(["7 dwarfs", "2 towers", "3 men", "9 lives"])
-    (True, False)
-    """
-    units = set()
-    for text in texts:
-        quantity = _QUANTITY.fullmatch(text.strip())
-        if quantity is None and _RATING.fullmatch(text) is None:
-            return False
-        if quantity is not None and quantity["unit"]:
-            units.add(quantity["unit"].casefold())
-    return bool(texts) and len(units) <= MOST_UNITS
-
-
-def is_quantity(text: str) -> bool:
-    """Return whether a text is a number, perhaps with a decimal comma or a unit sign: ``0,5``, ``59 %``, ``3/5``.
-
-    >>> is_quantity("59 %"), is_quantity("0,5"), is_quantity("7 dwarfs")
-    (True, True, False)
-    """
-    quantity = _QUANTITY.fullmatch(text.strip())
-    return quantity is not None and not quantity["unit"]
-
-
-def plain_numbers(raw: Sequence[object], location: str, label_range: Scale | None = None) -> Sequence[object]:
-    """Return labels with percentages divided by 100 and decimal commas replaced, if all labels are written that way.
-
-    Args:
-        raw: the cells of a column of labels.
-        location: name of the column in messages.
-        label_range: scale of the labels, if it is given.
-
-    Raises:
-        DataError: for ambiguous cells, such as ``1,000``, or percentages among plain numbers.
-    """
-    _refuse_thousands(raw, location, label_range)
-    percents = [cell for cell in raw if _is_percent(cell)]
-    if not percents:
-        return with_points(raw)
-    plain_cells = [cell for cell in raw if not _is_percent(cell) and to_number(cell) is not None]
-    if plain_cells:
-        raise DataError(
-            f"{location} holds percentages beside plain numbers, as in {percents[0]!r} and {plain_cells[0]!r}. Write "
-            "all labels in one way."
-        )
-    # Percentages are read as fractions, so they do not fit a given scale beyond 1.
-    if label_range is not None and label_range[1] > 1:
-        raise DataError(
-            f"{location} holds percentages, as in {percents[0]!r}, which are read as numbers from 0 to 1, and "
-            "`label_range` goes further. Write the numbers without %, or give `label_range` 0 1."
-        )
-    return _as_shares(raw)
-
-
-def _as_shares(raw: Sequence[object]) -> list[object]:
-    """Return labels with percentages divided by 100; other cells unchanged."""
-    # The sign goes first, so that decimal commas are judged in all cells together.
-    numbers = [to_number(cell) for cell in with_points([_without_sign(cell) for cell in raw])]
-    cells = list(raw)
-    for position, (cell, number) in enumerate(zip(raw, numbers, strict=True)):
-        if number is not None and _is_percent(cell):
-            cells[position] = number / 100
-    return cells
-
-
-def _without_sign(cell: object) -> object:
-    """Return a percentage without its sign; other cells unchanged."""
-    if isinstance(cell, str) and _is_percent(cell):
-        return _PERCENT.sub(r"\1", cell.strip())
-    return cell
-
-
-def _is_percent(cell: object) -> bool:
-    return isinstance(cell, str) and _PERCENT.fullmatch(cell.strip()) is not None
-
-
-def _refuse_thousands(raw: Sequence[object], location: str, label_range: Scale | None) -> None:
-    """Raise DataError if a mark may separate thousands or decimals, and neither other numbers nor the scale settle it.
-
-    A given scale settles it where it holds the decimal, and not the thousands.
-    """
-    texts = [_PERCENT.sub(r"\1", cell.strip()) for cell in raw if isinstance(cell, str)]
-    grouped = next(
-        (text for text in texts if _MANY_THOUSANDS.fullmatch(text) or _GROUPED_DECIMAL.fullmatch(text)), None
-    )
-    if grouped is not None:
-        raise DataError(f"{location} has marks between thousands, as in {grouped!r}. Write the numbers without them.")
-    for text in texts:
-        if not _may_be_thousands(text, texts):
-            continue
-        whole = float(re.sub(r"[,.]", "", text))
-        decimal = float(text.replace(",", "."))
-        if label_range is not None and label_range[0] <= decimal <= label_range[1] < abs(whole):
-            continue
-        raise DataError(
-            f"{location} holds {text!r}, which may be {whole:g} or {decimal:g}. Write the numbers without marks "
-            "between thousands, and decimals with a point; or, if they are decimals, give their scale, such as "
-            "`label_range` 0 5"
-        )
-
-
-def _may_be_thousands(text: str, texts: Sequence[str]) -> bool:
-    """Return whether the mark of a number may separate thousands, judged by all numbers of the column.
-
-    A comma certainly separates decimals if another number has three digits after it and cannot have thousands, such
-    as 0,125. A point separates decimals unless all numbers with a point have three digits after it and the column also
-    has whole numbers of 100 and more.
-    """
-    number = _THOUSANDS.fullmatch(text)
-    if number is None:
-        return False
-    # Whether the mark separates thousands depends on the other numbers with this mark.
-    mark = number["mark"]
-    marked = [candidate for candidate in texts if mark in candidate]
-    if mark == ",":
-        is_decimal = any(
-            _THREE_DECIMALS.fullmatch(candidate) and not _THOUSANDS.fullmatch(candidate) for candidate in marked
-        )
-        return not is_decimal or any("." in candidate for candidate in texts)
-    if any(_THOUSANDS.fullmatch(candidate) is None for candidate in marked):
-        return False
-    return any(candidate.lstrip("+-").isdecimal() and len(candidate.lstrip("+-0")) >= 3 for candidate in texts)
-
-
-def is_number(text: str) -> bool:
-    """Return whether a text is a number in digits."""
-    return _NUMBER.fullmatch(text.strip()) is not None
-
-
-def to_number(value: object) -> float | None:
-    """Return a label cell as a finite number, or ``None`` if it is not one.
-
-    Numbers, ``true`` and ``false``, ``yes`` and ``no``, and the class names of published paraphrase data are parsed in
-    any case.
-    """
-    # Decimals, and scalars of NumPy and torch.
-    if not isinstance(value, str | int | float) and (isinstance(value, Decimal) or hasattr(value, "item")):
-        if isinstance(value, Decimal):
-            value = float(value)
-        else:
-            value = _item(value)
-    if isinstance(value, (bool, int, float)):
-        try:
-            number = float(value)
-        # An integer can be too large for a float.
-        except OverflowError:
-            return None
-        if math.isfinite(number):
-            return number
-        return None
-    if not isinstance(value, str):
-        return None
-    text = value.strip()
-    if _NUMBER.fullmatch(text):
-        number = float(text)
-        if math.isfinite(number):
-            return number
-        return None
-    return WORDS.get(word_of(text))
-
-
-def _item(value: Any) -> object:
-    """Return a NumPy or torch scalar as a Python number; ``None`` for an array of several, or a time."""
-    # item() gives a time in nanoseconds as a number.
-    if getattr(getattr(value, "dtype", None), "kind", None) in ("m", "M"):
-        return None
-    try:
-        return value.item()
-    except (TypeError, ValueError, RuntimeError):
-        return None
 
 
 def describe_words(cells: Sequence[object]) -> str:
@@ -436,22 +200,9 @@ def _parse_classes(
     return ParsedLabels(values, "nli", NLI_SCALE, problems, frozenset(unlabelled), zero_class=zero_name)
 
 
-def zero_class(names: Iterable[str]) -> str:
-    """Return the name of label 0: ``not_entailment`` if it is the only name in use, else ``contradiction``."""
-    contradiction, not_entailment = ZERO_CLASSES
-    if set(names) == {not_entailment}:
-        return not_entailment
-    return contradiction
-
-
 def has_one_label(labels: Sequence[float]) -> bool:
     """Return whether all labels are equal."""
     return all(label == labels[0] for label in labels)
-
-
-def label_name(label: float, zero: str) -> str:
-    """Return the NLI class with this label value; ``zero`` is the class with value 0."""
-    return {0.0: zero, 1.0: "neutral", 2.0: "entailment"}[label]
 
 
 def _class_text(cell: object) -> str:
@@ -631,44 +382,3 @@ def _refuse_coded_classes(parsed: ParsedLabels, columns: Columns, source: str) -
         "inference, and data sets disagree about their order (SNLI and SICK on the hub code 0 as entailment). "
         f"{naming} If they are similarity scores, give their scale: `label_range` {'0 2' if from_0 else '1 3'}."
     )
-
-
-def infer_scale(numbers: Sequence[float]) -> Scale | None:
-    """Return the scale of labels: the narrowest known range that holds them, or their own ends as whole numbers.
-
-    One label in a hundred may lie outside, from 20 labels on a single one; with fewer labels, none. ``None`` if no
-    known range holds them.
-
-    In 0 to 1 and -1 to 1 labels need not reach the ends, because they are usually similarities. In wider ranges they
-    are ratings: labels from 1 to 7 are not on the scale 0 to 10. Labels from 1 to 5 count as 0 to 5, as in STS data.
-    """
-    count = len(numbers)
-    if not count:
-        return None
-    # Few labels outside a range are probably typing errors, so they do not widen the scale.
-    allowed = count // 100 if count >= 100 else int(count >= 20)
-    for low, high in KNOWN_SCALES:
-        in_range = [number for number in numbers if low <= number <= high]
-        if count - len(in_range) <= allowed:
-            # Ratings must reach both ends of a known range; a single value says nothing about the ends.
-            ends = math.floor(min(in_range)), math.ceil(max(in_range))
-            fits = high <= 1 or ends in ((low, high), (1, 5)) or len(set(in_range)) == 1
-            if not fits:
-                return ends
-            return low, high
-    return None
-
-
-def number_text(number: float) -> str:
-    """Return a number as text without trailing zeros: ``5``, ``3.75``."""
-    # Six digits hide the rounding of sums such as 0.1 + 0.2.
-    return f"{number:.6g}"
-
-
-def percent_text(count: int, total: int) -> str:
-    """Return a fraction as a percentage that is never rounded up to 100 unless ``count`` is ``total``."""
-    percent = 100 * count / total
-    digits = 1
-    while count < total and f"{percent:.{digits}f}".startswith("100") and digits < 6:
-        digits += 1
-    return f"{percent:.{digits}f} %"

@@ -1,0 +1,95 @@
+"""Columns that hold texts, detected from their cells."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from samesense.data.conventions.column_names import LABEL_NAMES, SUBSET_NAMES, is_identifier, normalize_name
+from samesense.data.conventions.numbers import are_quantities, is_number, is_quantity, to_number, with_points
+from samesense.data.conventions.yes_no import are_answers
+from samesense.data.rows.columnar import Cells, may_hold_texts
+from samesense.data.rows.sources import names_in
+from samesense.types import Row
+
+SNIFFED_ROWS = 1000
+"""Rows of a table that are inspected to classify its columns."""
+
+_SNIFFED_CELLS = 1_000_000  # in very wide tables fewer rows are inspected
+_FEWEST_SNIFFED = 20
+
+MOST_LOOKED_INTO = 200
+"""Most columns whose cells are read only to find out which ones hold texts."""
+
+SPLIT_NAMES = frozenset("train training dev development val valid validation test testing eval evaluation".split())
+"""Names of parts of data, in lower case."""
+
+NO_TEXTS = {*LABEL_NAMES, *SUBSET_NAMES, "class"}
+
+_CODES = re.compile(
+    r"https?://\S+|[a-z]{1,3}[_:-]?\d+|\d+[a-z]{1,3}\d+|"
+    r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([T ][\d:.+Z-]+)?|[0-9a-f-]{16,}",
+    re.IGNORECASE,
+)
+"""URLs, dates and keys: strings that are not texts."""
+
+
+def find_text_columns(rows: Sequence[Row]) -> list[str]:
+    """Return the columns that hold texts: not numbers, and not labels, identifiers or subsets by their names.
+
+    In a columnar table with more than :data:`MOST_LOOKED_INTO` candidates, all candidates are returned unread.
+    """
+    sniffed = sniffed_rows(rows)
+    possible = [name for name in names_in(sniffed) if _may_hold_texts(sniffed, name)]
+    if sniffed and isinstance(sniffed[0][1], Cells) and len(possible) > MOST_LOOKED_INTO:
+        return possible  # reading them all would cost far more than reading the ones that are needed
+    return [name for name in possible if are_texts([cells.get(name) for _, cells in sniffed])]
+
+
+def is_text_column(rows: Sequence[Row], name: str) -> bool:
+    """Return whether a column holds texts, by the rule of :func:`find_text_columns`; only this column is read."""
+    sniffed = sniffed_rows(rows)
+    return bool(sniffed) and _may_hold_texts(sniffed, name) and are_texts([cells.get(name) for _, cells in sniffed])
+
+
+def _may_hold_texts(rows: Sequence[Row], name: str) -> bool:
+    """Return whether the name and the type of a column allow texts."""
+    return may_hold_texts(rows[0][1], name) and normalize_name(name) not in NO_TEXTS and not is_identifier(name)
+
+
+def sniffed_rows(rows: Sequence[Row]) -> Sequence[Row]:
+    """Return the first rows, which are enough to classify columns; fewer rows for very wide tables."""
+    width = max((len(cells) for _, cells in rows[:1]), default=1)
+    return rows[: max(_FEWEST_SNIFFED, min(SNIFFED_ROWS, _SNIFFED_CELLS // max(width, 1)))]
+
+
+def are_texts(values: Iterable[object]) -> bool:
+    """Return whether the cells of a column are texts, and no labels, names of splits, codes or numbers."""
+    non_empty = [value for value in values if value not in (None, "")]
+    texts = [value.strip() for value in non_empty if isinstance(value, str)]
+    # Quantities, and answers such as yes and no, are labels; train and test are names of parts.
+    if are_quantities(texts) or are_answers(texts) or SPLIT_NAMES.issuperset(map(str.casefold, texts)):
+        return False
+    is_code = [is_code(str(text)) for text in with_points(texts)]
+    # A column of texts has at least one word, and no more codes than texts.
+    has_words = any(not code and to_number(text) is None for code, text in zip(is_code, texts, strict=True))
+    return len(texts) == len(non_empty) and has_words and 2 * sum(is_code) <= len(texts)
+
+
+def is_code(text: str) -> bool:
+    """Return whether a text is a number, a quantity, a URL, a date or a key."""
+    return is_number(text) or is_quantity(text) or _CODES.fullmatch(text) is not None
+
+
+def text_length(text: str) -> int:
+    """Return the number of words of a text, or of characters if it is non-ASCII and has no spaces."""
+    if text.isascii() or " " in text.strip():
+        return len(text.split())
+    return len(text)
+
+
+def has_repeated_values(rows: Sequence[Row], column: str) -> bool:
+    """Return whether a column's values occur twice or more on average, as classes do and texts do not."""
+    values = [str(cells[column]) for _, cells in sniffed_rows(rows) if cells.get(column) not in (None, "")]
+    # Texts may repeat too, but not each of them.
+    return 2 * len(set(values)) <= len(values)
