@@ -18,7 +18,7 @@ from samesense.data.sentences import read_unlabelled
 from samesense.data.texts import read_texts
 from samesense.data.tuples.read import read_tuples
 from samesense.errors import ConfigError, DataError
-from samesense.parquet import values_of
+from samesense.parquet.arrays import values_of
 
 ROWS = [
     ("A cat sleeps.", "The cat is asleep.", 4.5),

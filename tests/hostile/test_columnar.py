@@ -14,7 +14,7 @@ import pytest
 from samesense.data import load_rows, read_pairs
 from samesense.encoder.vectors.lookup import read_vectors
 from samesense.errors import DataError, ModelError
-from samesense.parquet import pages
+from samesense.parquet.pages import pages
 from tests.command import run_command
 from tests.hostile.conftest import figures, rounds
 
@@ -83,7 +83,7 @@ def test_a_small_file_takes_little_memory(tmp_path, name):
 
 
 def test_only_columns_that_are_needed_are_decoded(tmp_path, monkeypatch):
-    from samesense.parquet import ParquetTable
+    from samesense.parquet.table import ParquetTable
 
     read = set()
     blocks = ParquetTable.blocks

@@ -17,7 +17,7 @@ from samesense.data.texts import read_texts
 from samesense.data.tuples.read import read_tuples
 from samesense.errors import ConfigError, DataError
 from samesense.inference.columns import kept_columns
-from samesense.parquet import ParquetTable
+from samesense.parquet.table import ParquetTable
 
 WIDTH = 1000
 LONGEST_MESSAGE = 2500

@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 from sentence_transformers import CrossEncoder, SentenceTransformer
 
-from samesense import parquet
 from samesense.cli.main import app
 from samesense.data import read_pairs
 from samesense.data.pairs.keys import pair_key
@@ -20,6 +19,7 @@ from samesense.encoder.vectors.stored import rows_of
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.inference.models.load import load
 from samesense.metrics import spearman
+from samesense.parquet import limits
 from samesense.recipes.job import Job
 from samesense.recipes.methods import METHODS
 from samesense.recipes.surrogate import recipe as surrogate
@@ -156,8 +156,8 @@ def test_a_shard_that_would_take_far_more_memory_than_its_file_is_refused(tmp_pa
         (f"{'a' * 20_000} {row}", "b" * 20_000, score, kind) for row, (_, _, score, kind) in enumerate(some_pairs(90))
     ]
     harvest = write_harvest(tmp_path / "bomb", rows)
-    monkeypatch.setattr(parquet, "LARGEST_TOTAL", 100_000)
-    monkeypatch.setattr(parquet, "TOTAL_RATIO", 10)
+    monkeypatch.setattr(limits, "LARGEST_TOTAL", 100_000)
+    monkeypatch.setattr(limits, "TOTAL_RATIO", 10)
     with pytest.raises(DataError, match=r"00000\.parquet, row 90, column 'sentence1': .* unpacked.*Delete the shard"):
         read_harvest([harvest], settings())
 

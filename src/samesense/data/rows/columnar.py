@@ -17,7 +17,9 @@ from samesense.data.conventions.named_columns import listed
 from samesense.data.rows.delimited import refuse_repeated
 from samesense.data.rows.text import LONGEST_ROW
 from samesense.errors import DataError
-from samesense.parquet import BLOCK_BYTES, FIX, ParquetTable, damage, most_bytes, reason_of, values_of
+from samesense.parquet.arrays import most_bytes, values_of
+from samesense.parquet.limits import BLOCK_BYTES
+from samesense.parquet.table import FIX, ParquetTable, damage, reason_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

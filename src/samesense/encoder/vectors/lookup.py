@@ -18,7 +18,8 @@ from samesense.errors import DataError, ModelError
 from samesense.execution.unread import Unread, note
 from samesense.failures import DAMAGED
 from samesense.files import parse_json
-from samesense.parquet import ParquetTable, values_of
+from samesense.parquet.arrays import values_of
+from samesense.parquet.table import ParquetTable
 from samesense.types import Embeddings
 
 

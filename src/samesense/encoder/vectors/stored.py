@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from samesense.encoder.vectors.quantize import Quantizer
 from samesense.errors import DataError
-from samesense.parquet import ParquetTable
+from samesense.parquet.table import ParquetTable
 from samesense.types import Embeddings
 from samesense.urls import is_file, open_file
 

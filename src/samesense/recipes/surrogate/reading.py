@@ -24,7 +24,7 @@ from samesense.errors import ConfigError, DataError
 from samesense.execution.sharded import MANIFEST, SHARDS
 from samesense.files import read_json
 from samesense.hashes import content_hash, json_hash
-from samesense.parquet import FIX, read_table
+from samesense.parquet.table import FIX, read_table
 from samesense.places import JOINT, check_inside
 from samesense.recipes.harvest.folder import COLUMNS, VECTORS
 from samesense.recipes.surrogate.data import Harvested, digest_of, iterate_rows
