@@ -7,7 +7,7 @@ import pytest
 from samesense.data import read_pairs
 from samesense.encoder.assembly.build import build
 from samesense.errors import ConfigError, DataError, ModelError, OutputError
-from samesense.recipes import runner
+from samesense.recipes import runner, training_phase
 from samesense.recipes.cosent.recipe import prepare
 from samesense.recipes.cosent.settings import CosentSettings
 from samesense.recipes.dev_split import hold_out
@@ -90,8 +90,8 @@ def test_a_run_stopped_after_its_training_is_evaluated_by_resume(parts, settings
     sets = {"dev": parts["dev"], "test": parts["test"]}
     whole = METHODS["cosent"].run(parts["train"], quick, tmp_path / "whole", **sets)
     target = {
-        "save": (runner, "save"),
-        "evaluate": (runner, "_evaluate"),
+        "save": (training_phase, "save"),
+        "evaluate": (runner, "evaluate_saved"),
         "end": (runner.run_folder, "end"),
     }[stopped_at]
 
@@ -102,7 +102,7 @@ def test_a_run_stopped_after_its_training_is_evaluated_by_resume(parts, settings
         patch.setattr(*target, stop)
         METHODS["cosent"].run(parts["train"], quick, tmp_path / "run", **sets)
     if stopped_at != "save":
-        monkeypatch.setattr(runner, "fit", stop)  # nothing is trained again
+        monkeypatch.setattr(training_phase, "fit", stop)  # nothing is trained again
     resumed = METHODS["cosent"].run(parts["train"], quick, tmp_path / "run", **sets, resume=True)
     assert [row.value for row in resumed.results] == [row.value for row in whole.results]
     assert read_results(tmp_path / "run" / "results.jsonl") == resumed.results
@@ -194,11 +194,11 @@ def test_a_run_refused_before_its_training_leaves_the_folder_to_the_corrected_on
         raise ModelError("the training diverged")
 
     with monkeypatch.context() as patch, pytest.raises(ConfigError, match="do not fit"):
-        patch.setattr(runner, "fit", refuse)
+        patch.setattr(training_phase, "fit", refuse)
         METHODS["cosent"].run(parts["train"], quick, output)
     assert [path.name for path in output.iterdir()] == [".lock"]
     with monkeypatch.context() as patch, pytest.raises(ModelError, match="diverged"):
-        patch.setattr(runner, "fit", diverge)
+        patch.setattr(training_phase, "fit", diverge)
         METHODS["cosent"].run(parts["train"], quick, output)
     # Its history can be read until the corrected run.
     assert {"manifest.json", "history.jsonl"} <= {path.name for path in output.iterdir()}

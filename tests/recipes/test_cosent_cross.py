@@ -11,7 +11,7 @@ from samesense.errors import ConfigError, DataError, OutputError
 from samesense.inference.models.load import load
 from samesense.losses.cosent import CrossCoSENT
 from samesense.metrics import spearman
-from samesense.recipes import runner
+from samesense.recipes import training_phase
 from samesense.recipes.cosent.settings import CosentSettings
 from samesense.recipes.methods import METHODS
 from samesense.recipes.settings import bind, read_settings
@@ -123,11 +123,11 @@ def test_a_killed_run_goes_on_to_the_same_result(parts, settings, tmp_path, monk
     settings = settings.model_copy(update={"epochs": 2.0, "eval_steps": 5})
     sets = {"dev": parts["dev"], "test": parts["test"]}
     whole = METHODS["cosent"].run(parts["train"], settings, tmp_path / "whole", **sets)
-    real = runner.fit
-    monkeypatch.setattr(runner, "fit", lambda *a, **k: real(*a, **{**k, "callbacks": [KillAtStep13()]}))
+    real = training_phase.fit
+    monkeypatch.setattr(training_phase, "fit", lambda *a, **k: real(*a, **{**k, "callbacks": [KillAtStep13()]}))
     with pytest.raises(Killed):
         METHODS["cosent"].run(parts["train"], settings, tmp_path / "killed", **sets)
-    monkeypatch.setattr(runner, "fit", real)
+    monkeypatch.setattr(training_phase, "fit", real)
     assert json.loads((tmp_path / "killed" / "manifest.json").read_text())["status"] == "running"
     resumed = METHODS["cosent"].run(parts["train"], settings, tmp_path / "killed", **sets, resume=True)
     assert [r.value for r in resumed.results] == [r.value for r in whole.results]

@@ -8,7 +8,7 @@ import pytest
 
 import samesense
 from samesense.inference.models.load import load
-from samesense.recipes import runner
+from samesense.recipes import evaluation_phase
 from samesense.recipes.outcome import conclude
 from samesense.recipes.train import plan
 from samesense.training import manifest
@@ -55,7 +55,7 @@ def test_the_start_is_kept_where_training_does_not_help(documents, tiny_trunk, t
         return replace(verdict, task=replace(verdict.task, low=ends[0], high=ends[1]))
 
     monkeypatch.setattr(conclude, "compared", pretended)
-    monkeypatch.setattr(runner, "is_untuned", lambda *_: not tuned)
+    monkeypatch.setattr(evaluation_phase, "is_untuned", lambda *_: not tuned)
     is_kept = word == "worse" or (tuned and word == "no difference")
     trained = samesense.train(documents, model=str(tiny_trunk), output=tmp_path / "run", learning_rate=0.05, **SMALL)
     texts = ["a small dog", "the red house sleeps"]
@@ -72,7 +72,7 @@ def test_the_start_is_kept_where_training_does_not_help(documents, tiny_trunk, t
 
 
 def test_few_documents_have_no_verdict_and_hear_what_would_give_one(documents, tiny_trunk, tmp_path, monkeypatch):
-    monkeypatch.setattr(runner, "is_untuned", lambda *_: False)
+    monkeypatch.setattr(evaluation_phase, "is_untuned", lambda *_: False)
     few = tmp_path / "few.jsonl"
     few.write_text("".join(documents.read_text().splitlines(keepends=True)[:10]))
     trained = samesense.train(few, model=str(tiny_trunk), output=tmp_path / "run", **SMALL)

@@ -18,11 +18,11 @@ from samesense.losses.mse import MSE
 from samesense.losses.registry import PAIR_LOSSES
 from samesense.losses.softmax import Softmax
 from samesense.losses.triplet import Triplet
-from samesense.recipes import runner
+from samesense.recipes import runner, training_phase
 from samesense.recipes.cosent.settings import CosentSettings
 from samesense.recipes.methods import METHODS
 from samesense.recipes.model_adapters import BiEncoder
-from samesense.recipes.runner import dev_score
+from samesense.recipes.training_phase import dev_score
 from samesense.training import fit as module
 from tests.conftest import WORDS
 from tests.messages import listen
@@ -150,10 +150,10 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(loss, batches, topics, 
         monkeypatch.setattr(runner, "pick_precision", lambda *_: runner.PrecisionChoice("bfloat16", "measured first"))
     whole = run("whole")
     real = module.fit
-    monkeypatch.setattr(runner, "fit", lambda *a, **k: real(*a, **{**k, "callbacks": [KillAtStep8()]}))
+    monkeypatch.setattr(training_phase, "fit", lambda *a, **k: real(*a, **{**k, "callbacks": [KillAtStep8()]}))
     with pytest.raises(Killed):
         run("killed")
-    monkeypatch.setattr(runner, "fit", real)
+    monkeypatch.setattr(training_phase, "fit", real)
     head = tmp_path / "killed" / "checkpoints" / "checkpoint-6" / "loss.pt"
     assert head.exists() == (loss == "softmax")
     assert json.loads((tmp_path / "killed" / "manifest.json").read_text())["status"] == "running"

@@ -16,7 +16,7 @@ from samesense.data import read_pairs
 from samesense.data.sentences import read_unlabelled
 from samesense.errors import ConfigError, ModelError
 from samesense.losses.rank_cse import RankCSE
-from samesense.recipes import runner
+from samesense.recipes import training_phase
 from samesense.recipes.job import Job
 from samesense.recipes.methods import METHODS
 from samesense.recipes.unsupervised import rankcse
@@ -248,9 +248,11 @@ def test_resume_after_a_kill_gives_the_uninterrupted_run(corpus, settings, toy_p
         patch.setattr(teachers, "_encode_normalised", killed)
         with pytest.raises(Killed):
             METHODS["rankcse"].run(corpus, settings, tmp_path / "killed", dev=dev, test=dev)
-    fit = runner.fit
+    fit = training_phase.fit
     with monkeypatch.context() as patch:
-        patch.setattr(runner, "fit", lambda *a, callbacks, **k: fit(*a, callbacks=[*callbacks, KillAtStep25()], **k))
+        patch.setattr(
+            training_phase, "fit", lambda *a, callbacks, **k: fit(*a, callbacks=[*callbacks, KillAtStep25()], **k)
+        )
         with pytest.raises(Killed):
             METHODS["rankcse"].run(corpus, settings, tmp_path / "killed", dev=dev, test=dev, resume=True)
     resumed = METHODS["rankcse"].run(corpus, settings, tmp_path / "killed", dev=dev, test=dev, resume=True)

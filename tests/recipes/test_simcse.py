@@ -13,9 +13,9 @@ from samesense.encoder.assembly.build import build
 from samesense.encoder.assembly.merge import copy_weights
 from samesense.encoder.encode import encode
 from samesense.errors import ConfigError, DataError
-from samesense.recipes import runner
+from samesense.recipes import evaluation_phase
 from samesense.recipes.methods import METHODS
-from samesense.recipes.runner import KEEPS_START
+from samesense.recipes.training_phase import KEEPS_START
 from samesense.recipes.unsupervised import simcse
 from samesense.recipes.unsupervised.settings import SimcseSettings
 from tests.messages import listen
@@ -152,7 +152,7 @@ def test_without_dropout_it_says_what_to_do(corpus, settings, tiny_trunk, tmp_pa
 def test_nothing_is_trained_where_nothing_could_show_its_help(
     tiny_trunk, sentences, tmp_path, monkeypatch, untuned, keep_start, steps
 ):
-    monkeypatch.setattr(runner, "is_untuned", lambda *_: untuned)
+    monkeypatch.setattr(evaluation_phase, "is_untuned", lambda *_: untuned)
     messages = listen()
     (tmp_path / "texts.txt").write_text("\n".join(sentences))
     run = samesense.train(

@@ -17,7 +17,7 @@ from samesense.encoder.saving.storage import save
 from samesense.errors import AnotherRunError, ConfigError, DataError
 from samesense.inference.calibration.storage import read_of
 from samesense.metrics import spearman
-from samesense.recipes import run_folder, runner
+from samesense.recipes import evaluation_phase, run_folder, runner
 from samesense.recipes import train as planning
 from samesense.recipes.dev_split import parse_share
 from samesense.recipes.held_out import cross_validation
@@ -106,8 +106,10 @@ def test_few_scored_pairs_are_trained_on_by_mse_to_the_end_unless_the_loss_is_na
 
 @pytest.mark.parametrize("cosine", [0.2, 0.9])
 def test_a_start_that_was_never_tuned_takes_a_higher_rate(tiny_trunk, tmp_path, monkeypatch, cosine):
-    measure = runner.measure
-    monkeypatch.setattr(runner, "measure", lambda *parts: replace(measure(*parts), cosines=np.full(10, cosine)))
+    measure = evaluation_phase.measure
+    monkeypatch.setattr(
+        evaluation_phase, "measure", lambda *parts: replace(measure(*parts), cosines=np.full(10, cosine))
+    )
     rows = some_rows(60, [0, 1, 2, 3])
     settings = {name: value for name, value in QUICK.items() if name != "learning_rate"}
     run = samesense.train(rows, model=str(tiny_trunk), output=tmp_path / "run", **settings)

@@ -5,18 +5,15 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from transformers import TrainerCallback, set_seed
 
-from samesense.data import PairData
 from samesense.data.examples import Examples
 from samesense.data.tuples.data import TupleData
-from samesense.encoder.assembly.merge import copy_weights, interpolate
 from samesense.encoder.assembly.vocabulary import unknown_share
 from samesense.encoder.forward.precision import PrecisionChoice
 from samesense.encoder.maps.standardize import FITTED
@@ -25,55 +22,32 @@ from samesense.errors import ConfigError
 from samesense.execution.progress import stage
 from samesense.execution.ranks import is_main, world_size
 from samesense.execution.timing import Laps
-from samesense.inference.models.load import load
-from samesense.metrics import paired_bootstrap, spearman
+from samesense.metrics import paired_bootstrap
 from samesense.recipes import run_folder
 from samesense.recipes.earlier_run import REFIT
-from samesense.recipes.fold_runs import (
-    curve_out_of_fold,
-    score_of_pairs,
-    standardize_start,
-    stop_early,
-    train_folds,
-    training_texts,
-)
-from samesense.recipes.held_out.cross_validation import SPLIT_SEED, OutOfFold
-from samesense.recipes.held_out.sets import ComparedSet, Sets
+from samesense.recipes.evaluation_phase import StartOfRun, evaluate_saved, measure_start
+from samesense.recipes.fold_runs import curve_out_of_fold, stop_early, train_folds, training_texts
+from samesense.recipes.held_out.cross_validation import SPLIT_SEED
+from samesense.recipes.held_out.sets import Sets
 from samesense.recipes.job import Build, Job, Prepare, TrainingInputs
-from samesense.recipes.matryoshka import described, evaluate_widths
-from samesense.recipes.model_adapters import Adapter, adapter_of, start_settings
-from samesense.recipes.outcome.conclude import check_outcome, conclude, keeps_start_in_any_case, some_texts
+from samesense.recipes.model_adapters import adapter_of, start_settings
+from samesense.recipes.outcome.conclude import check_outcome, conclude, some_texts
 from samesense.recipes.outcome.learning_curve import Train, settings_of_part
-from samesense.recipes.outcome.measure import Measured, UnbiasedScores, measure, rows_of
-from samesense.recipes.outcome.merge import merge
+from samesense.recipes.outcome.measure import Measured, rows_of
 from samesense.recipes.outcome.standardized_start import StandardizedStart, better_standardized_start
-from samesense.recipes.outcome.unbiased import (
-    held_out_scores,
-    keep_held_out,
-    results_by_fold,
-    scores_of_start,
-    unbiased_scores,
-)
-from samesense.recipes.outcome.untuned_start import is_untuned
+from samesense.recipes.outcome.unbiased import held_out_scores, keep_held_out, scores_of_start, unbiased_scores
 from samesense.recipes.settings import EncoderSettings
+from samesense.recipes.training_phase import train_or_keep_start
 from samesense.recipes.training_run import TrainingRun
 from samesense.reports import append_results
-from samesense.reports.run_verdict import CROSS_FITTED, OUT_OF_FOLD, Verdict
+from samesense.reports.run_verdict import Verdict
 from samesense.results import Results
 from samesense.training import manifest
 from samesense.training.batches import check_fills_step
-from samesense.training.fit import TrainOutput, check_settings, check_trainable, fit, pick_precision
-from samesense.training.step_scores import STEP_SCORES, StepScores, StopAtStep, read_step_scores
-from samesense.types import Precision, Result
+from samesense.training.fit import TrainOutput, check_settings, check_trainable, pick_precision
+from samesense.training.step_scores import STEP_SCORES, StopAtStep, read_step_scores
 
 logger = logging.getLogger(__name__)
-
-FOLDS_CHOSE_START = "the folds chose the start: nothing is trained on all pairs"
-KEEPS_START = (
-    "nothing is trained: no labelled pairs and no held-out documents could show whether training helps, and the start "
-    "is tuned for sentences already. Give `test` FILE, or set `keep_start` never"
-)
-"""Why a run trains nothing."""
 
 WARN_UNKNOWN = 0.02
 """Share of tokens that a tokenizer does not know from which on a run warns."""
@@ -120,7 +94,7 @@ def run(
         # Before the training, which changes the model in place.
         start = None
         if is_main():
-            start = _measure_start(adapter, model, settings, sets, texts)
+            start = measure_start(adapter, model, settings, sets, texts)
         laps.count("evaluation")
         out_of_fold = None
         if job.cross_validation is not None:
@@ -133,7 +107,7 @@ def run(
             record[run_folder.CHOSEN_SHARE] = out_of_fold.weight_share
         trained = run_folder.finished_training(output, before)
         if trained is None:
-            trained = _train_or_keep_start(job, model, inputs, choice, sets, start, record, laps, resume=resume)
+            trained = train_or_keep_start(job, model, inputs, choice, sets, start, record, laps, resume=resume)
         # Processes other than the first have no part in what follows.
         if trained.interrupted or not is_main():
             if is_main():
@@ -142,7 +116,7 @@ def run(
         retraining = _Retraining(
             partial(_train_on_part, job, sets, prepare, build), partial(_train_on_all, job, prepare, build, trained)
         )
-        return _finish(job, inputs, sets, _Start(start, texts, out_of_fold), trained, record, retraining, laps)
+        return _finish(job, inputs, sets, StartOfRun(start, texts, out_of_fold), trained, record, retraining, laps)
 
 
 def _end_in_folds(output: Path, record: dict[str, Any], choice: PrecisionChoice, laps: Laps) -> TrainingRun:
@@ -179,40 +153,11 @@ class _Retraining:
     on_all: Callable[[], bool]  # on the pairs that were held out too; False if that was interrupted
 
 
-@dataclass(frozen=True)
-class _Start:
-    """What is known of a run before its training."""
-
-    measured: Measured | None  # the start on the sets of the run; None of one whose head is new
-    texts: Sequence[str]  # by which the cones are measured
-    out_of_fold: OutOfFold | None  # what its folds found, if it has some
-
-
-def _measure_start(
-    adapter: Adapter, model: Any, settings: EncoderSettings, sets: Sets, texts: Sequence[str]
-) -> Measured | None:
-    """Evaluate the start on the sets of the run; ``None`` for one whose head is new."""
-    with stage("evaluation of the start"):
-        scorer = adapter.start(model, settings)
-        if scorer is None:
-            return None
-        start = measure(scorer, sets.compared, texts)
-        start = replace(start, untuned=is_untuned(scorer, start.cosines))
-    if start.untuned:
-        logger.info(
-            "the start was never tuned for sentences, as it does not find plain paraphrases; where labels are few, one "
-            "that was tuned goes much further, such as `model` default"
-        )
-    for name, why in start.failures.items():
-        logger.warning(f"the start has no figure on {name}, and the trained model is not compared with it: {why}")
-    return start
-
-
 def _finish(
     job: Job[Any, Any],
     inputs: TrainingInputs,
     sets: Sets,
-    start: _Start,
+    start: StartOfRun,
     trained: TrainOutput,
     record: dict[str, Any],
     retraining: _Retraining,
@@ -221,7 +166,7 @@ def _finish(
     """Evaluate the saved model, conclude, and write down how the run ended."""
     output = job.output
     unbiased = unbiased_scores(job, sets, start.out_of_fold)
-    end, results, manifest_entries = _evaluate(job, inputs, sets, start, unbiased)
+    end, results, manifest_entries = evaluate_saved(job, inputs, sets, start, unbiased)
     laps.count("evaluation")
     # Before the conclusion, which may train for hours and be interrupted.
     append_results(output / run_folder.RESULTS, results)
@@ -310,126 +255,6 @@ def _prepare_inputs(model: Any, job: Job[Any, Any], prepare: Prepare) -> Trainin
     return inputs
 
 
-def _reason_for_no_training(job: Job[Any, Any], sets: Sets, start: Measured | None, record: Mapping[str, Any]) -> str:
-    """Return why nothing is trained; empty where something is."""
-    if not record.get(run_folder.CHOSEN_SHARE, 1.0):
-        return FOLDS_CHOSE_START
-    # Only the first process measures the start, and all must train alike.
-    if world_size() == 1 and keeps_start_in_any_case(job, sets, start):
-        return KEEPS_START
-    return ""
-
-
-def _train_or_keep_start(
-    job: Job[Any, Any],
-    model: Any,
-    inputs: TrainingInputs,
-    choice: PrecisionChoice,
-    sets: Sets,
-    start: Measured | None,
-    record: dict[str, Any],
-    laps: Laps,
-    *,
-    resume: bool,
-) -> TrainOutput:
-    """Train, or save the start where there is a reason to train nothing."""
-    reason = _reason_for_no_training(job, sets, start, record)
-    if reason:
-        return _save_untrained(job, model, inputs, choice, record, reason)
-    return _train(job, model, inputs, choice, sets, record, laps, resume=resume)
-
-
-def _save_untrained(
-    job: Job[Any, Any],
-    model: Any,
-    inputs: TrainingInputs,
-    choice: PrecisionChoice,
-    record: dict[str, Any],
-    reason: str,
-) -> TrainOutput:
-    """Put the start into the folder of the model; ``record`` is given what was done to it."""
-    record["start"] = standardize_start(job, model, inputs, choice)
-    if is_main():
-        logger.info(reason)
-    untrained = TrainOutput(steps=0, seconds=0.0, precision=choice.precision, interrupted=False)
-    run_folder.save_model(job.output, record, untrained, partial(save, model))
-    return untrained
-
-
-class _Selection(NamedTuple):
-    """How the selecting pairs are scored; nothing without such pairs.
-
-    Attributes:
-        score: returns the Spearman of a model.
-        fit_score: the same along the steps of the training, whose scores it may keep.
-        callbacks: what keeps them.
-    """
-
-    score: Callable[[Any], float] | None = None
-    fit_score: Callable[[Any], float] | None = None
-    callbacks: tuple[TrainerCallback, ...] = ()
-
-
-def _prepare_selection(job: Job[Any, Any], sets: Sets, choice: PrecisionChoice, *, resume: bool) -> _Selection:
-    if sets.selecting is None:
-        return _Selection()
-    adapter = adapter_of(job.settings)
-    score = dev_score(adapter, sets.selecting, choice.precision)
-    if not job.concludes:
-        return _Selection(score, score)
-    # The scores of the steps are kept, for the verdict.
-    pairs_score = score_of_pairs(adapter, sets.selecting, choice.precision)
-    recorder = StepScores(job.output / STEP_SCORES, pairs_score, resume=resume)
-    return _Selection(score, recorded_score(recorder, sets.selecting), (recorder,))
-
-
-def _train(
-    job: Job[Any, Any],
-    model: Any,
-    inputs: TrainingInputs,
-    choice: PrecisionChoice,
-    sets: Sets,
-    record: dict[str, Any],
-    laps: Laps,
-    *,
-    resume: bool,
-) -> TrainOutput:
-    """Train, or go on with it, and put the model into its folder; ``record`` is given what was done to it."""
-    if inputs.before_training is not None:
-        inputs.before_training()
-        laps.count("teachers")
-    record["start"] = standardize_start(job, model, inputs, choice)
-    share = record.get(run_folder.CHOSEN_SHARE, 1.0)
-    # A copy, as training changes the weights in place.
-    start = copy_weights(model) if job.settings.merge or share < 1 else {}
-    selection = _prepare_selection(job, sets, choice, resume=resume)
-    set_seed(job.settings.seed)  # a loss may have weights of its own
-    trained = fit(
-        model,
-        inputs.dataset,
-        inputs.loss(),
-        job.settings.model_copy(update={"precision": choice.precision}),
-        job.output,
-        dev_score=selection.fit_score,
-        batches=inputs.batches,
-        collator=inputs.collator,
-        resume=resume,
-        max_length=job.settings.max_seq_length,
-        callbacks=[*inputs.callbacks, *selection.callbacks],
-    )
-    laps.add(trained.spent)
-    if is_main() and not trained.interrupted:
-        if job.settings.merge and selection.score is not None:
-            record["merge"] = asdict(merge(model, start, selection.score, sets.verdict))
-            laps.count("evaluation")
-        if share < 1:
-            interpolate(model, start, copy_weights(model), share)
-        with stage("saving the model"):
-            run_folder.save_model(job.output, record, trained, partial(save, model))
-    laps.count("saving")
-    return trained
-
-
 def _train_on_part(
     job: Job[Any, Any],
     sets: Sets,
@@ -509,78 +334,6 @@ def _share_to_train(job: Job[Any, Any], trained: TrainOutput) -> float:
     labels = np.asarray(selecting.labels, dtype=np.float64)
     difference = paired_bootstrap(by_step[trained.best_step], by_step[last], labels, "spearman")
     return best_share if difference.low > 0 else 1.0
-
-
-class _Evaluation(NamedTuple):
-    """The saved model on the sets of the run, all results of the run, and what the manifest shall hold of them."""
-
-    end: Measured
-    results: list[Result]
-    manifest_entries: dict[str, Any]
-
-
-def _evaluate(
-    job: Job[Any, Any],
-    inputs: TrainingInputs,
-    sets: Sets,
-    start: _Start,
-    unbiased: Mapping[str, UnbiasedScores],
-) -> _Evaluation:
-    """Evaluate the saved model."""
-    with stage("evaluation"):
-        saved = load(job.output, precision="float32", seed=job.settings.seed, cache=True)
-        end = measure(saved, sets.compared, start.texts, unbiased)
-        extra_results: list[Result] = []
-        manifest_entries: dict[str, Any] = {}
-        if inputs.after_training is not None:
-            extra_results, manifest_entries = inputs.after_training()
-        width_results, section = _evaluate_widths(job)
-    for name, why in end.failures.items():
-        logger.warning(f"the trained model has no figure on {name}: {why}")
-    section |= _describe_scoring(sets)
-    extra_results = [*extra_results, *results_by_fold(job, saved, unbiased)]
-    sections = {**manifest_entries.get(run_folder.SECTIONS, {}), **section}
-    if sections:
-        manifest_entries = manifest_entries | {run_folder.SECTIONS: sections}
-    start_rows = []
-    if start.measured is not None:
-        start_rows = rows_of(start.measured, sets.compared)
-    results = [*start_rows, *rows_of(end, sets.compared), *extra_results, *width_results]
-    return _Evaluation(end, results, manifest_entries)
-
-
-def _evaluate_widths(job: Job[Any, Any]) -> tuple[list[Result], dict[str, str]]:
-    """Return the results at the widths that were trained too, and a section of the card; by dev if there is no test."""
-    widths = job.settings.matryoshka
-    data = job.dev if job.test is None else job.test
-    if not widths or data is None:
-        return [], {}
-    saved = load(job.output, precision="float32", seed=job.settings.seed)
-    results = evaluate_widths(saved, data, widths)
-    # The results of the trained model are those on test, if there is one.
-    test_rows = []
-    if job.test is not None:
-        test_rows = [row for row in results if row.model == saved.name]
-    return [row for row in results if row not in test_rows], {"Dimensions": described(results, widths)}
-
-
-def _describe_scoring(sets: Sets) -> dict[str, str]:
-    """Return a section of the card where the figures are not those of the saved model's own scores."""
-    first = sets.verdict
-    if not isinstance(first, ComparedSet) or first.role not in (CROSS_FITTED, OUT_OF_FOLD):
-        return {}
-    return {"How it was tested": f"On {first.name}: {len(first.data):,} pairs {first.description}."}
-
-
-def recorded_score(recorder: StepScores, dev: PairData) -> Callable[[Any], float]:
-    """Return a function from a model to the Spearman of its scores on ``dev``, which keeps the scores."""
-    return lambda model: spearman(recorder.record(model), dev.labels)
-
-
-def dev_score(adapter: Adapter, dev: PairData, precision: Precision = "float32") -> Callable[[Any], float]:
-    """Return a function from a model to the Spearman of its scores on ``dev``."""
-    score = score_of_pairs(adapter, dev, precision)
-    return lambda model: spearman(score(model), dev.labels)
 
 
 def _log_start(model: Any, inputs: TrainingInputs, lines: Sequence[str]) -> None:

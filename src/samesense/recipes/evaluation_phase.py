@@ -1,0 +1,115 @@
+"""The evaluation of a run: its start before the training, and the saved model after it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from samesense.execution.progress import stage
+from samesense.inference.models.load import load
+from samesense.recipes import run_folder
+from samesense.recipes.held_out.cross_validation import OutOfFold
+from samesense.recipes.held_out.sets import ComparedSet, Sets
+from samesense.recipes.job import Job, TrainingInputs
+from samesense.recipes.matryoshka import described, evaluate_widths
+from samesense.recipes.model_adapters import Adapter
+from samesense.recipes.outcome.measure import Measured, UnbiasedScores, measure, rows_of
+from samesense.recipes.outcome.unbiased import results_by_fold
+from samesense.recipes.outcome.untuned_start import is_untuned
+from samesense.recipes.settings import EncoderSettings
+from samesense.reports.run_verdict import CROSS_FITTED, OUT_OF_FOLD
+from samesense.types import Result
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class StartOfRun:
+    """What is known of a run before its training."""
+
+    measured: Measured | None  # the start on the sets of the run; None of one whose head is new
+    texts: Sequence[str]  # by which the cones are measured
+    out_of_fold: OutOfFold | None  # what its folds found, if it has some
+
+
+def measure_start(
+    adapter: Adapter, model: Any, settings: EncoderSettings, sets: Sets, texts: Sequence[str]
+) -> Measured | None:
+    """Evaluate the start on the sets of the run; ``None`` for one whose head is new."""
+    with stage("evaluation of the start"):
+        scorer = adapter.start(model, settings)
+        if scorer is None:
+            return None
+        start = measure(scorer, sets.compared, texts)
+        start = replace(start, untuned=is_untuned(scorer, start.cosines))
+    if start.untuned:
+        logger.info(
+            "the start was never tuned for sentences, as it does not find plain paraphrases; where labels are few, one "
+            "that was tuned goes much further, such as `model` default"
+        )
+    for name, why in start.failures.items():
+        logger.warning(f"the start has no figure on {name}, and the trained model is not compared with it: {why}")
+    return start
+
+
+class Evaluation(NamedTuple):
+    """The saved model on the sets of the run, all results of the run, and what the manifest shall hold of them."""
+
+    end: Measured
+    results: list[Result]
+    manifest_entries: dict[str, Any]
+
+
+def evaluate_saved(
+    job: Job[Any, Any],
+    inputs: TrainingInputs,
+    sets: Sets,
+    start: StartOfRun,
+    unbiased: Mapping[str, UnbiasedScores],
+) -> Evaluation:
+    """Evaluate the saved model."""
+    with stage("evaluation"):
+        saved = load(job.output, precision="float32", seed=job.settings.seed, cache=True)
+        end = measure(saved, sets.compared, start.texts, unbiased)
+        extra_results: list[Result] = []
+        manifest_entries: dict[str, Any] = {}
+        if inputs.after_training is not None:
+            extra_results, manifest_entries = inputs.after_training()
+        width_results, section = _evaluate_widths(job)
+    for name, why in end.failures.items():
+        logger.warning(f"the trained model has no figure on {name}: {why}")
+    section |= _describe_scoring(sets)
+    extra_results = [*extra_results, *results_by_fold(job, saved, unbiased)]
+    sections = {**manifest_entries.get(run_folder.SECTIONS, {}), **section}
+    if sections:
+        manifest_entries = manifest_entries | {run_folder.SECTIONS: sections}
+    start_rows = []
+    if start.measured is not None:
+        start_rows = rows_of(start.measured, sets.compared)
+    results = [*start_rows, *rows_of(end, sets.compared), *extra_results, *width_results]
+    return Evaluation(end, results, manifest_entries)
+
+
+def _evaluate_widths(job: Job[Any, Any]) -> tuple[list[Result], dict[str, str]]:
+    """Return the results at the widths that were trained too, and a section of the card; by dev if there is no test."""
+    widths = job.settings.matryoshka
+    data = job.dev if job.test is None else job.test
+    if not widths or data is None:
+        return [], {}
+    saved = load(job.output, precision="float32", seed=job.settings.seed)
+    results = evaluate_widths(saved, data, widths)
+    # The results of the trained model are those on test, if there is one.
+    test_rows = []
+    if job.test is not None:
+        test_rows = [row for row in results if row.model == saved.name]
+    return [row for row in results if row not in test_rows], {"Dimensions": described(results, widths)}
+
+
+def _describe_scoring(sets: Sets) -> dict[str, str]:
+    """Return a section of the card where the figures are not those of the saved model's own scores."""
+    first = sets.verdict
+    if not isinstance(first, ComparedSet) or first.role not in (CROSS_FITTED, OUT_OF_FOLD):
+        return {}
+    return {"How it was tested": f"On {first.name}: {len(first.data):,} pairs {first.description}."}
