@@ -90,7 +90,7 @@ if job["after"]:
 def scored_pairs(args: argparse.Namespace, settings: dict[str, object]) -> tuple[PairData, PairData, bool]:
     """Return the pairs that select, those of the verdict, and whether the trained model scores the latter once more."""
     from samesense.recipes.held_out.sets import ComparedSet
-    from samesense.recipes.train import plan
+    from samesense.recipes.planning.plan import plan
     from samesense.reports.run_verdict import CROSS_FITTED
 
     sets = plan(args.data, dev=args.dev, settings=settings).sets

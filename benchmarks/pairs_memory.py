@@ -55,7 +55,8 @@ class Private(threading.Thread):
 def measure_run(data: Path, model: str, loss: str) -> dict[str, float]:
     from sentence_transformers import SentenceTransformer
 
-    from samesense.recipes import runner, train  # noqa: F401 - torch is loaded before
+    from samesense.recipes.planning.plan import plan
+    from samesense.recipes.run import runner  # noqa: F401 - torch is loaded before
 
     SentenceTransformer(model)
     private = Private()
@@ -66,7 +67,7 @@ def measure_run(data: Path, model: str, loss: str) -> dict[str, float]:
     seconds = {}
     with tempfile.TemporaryDirectory() as folder:
         started = time.perf_counter()
-        planned = train.plan(str(data), settings=settings)
+        planned = plan(str(data), settings=settings)
         seconds["read and dev part"] = time.perf_counter() - started
         planned.lines()
         seconds["and the doctor"] = time.perf_counter() - started

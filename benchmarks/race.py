@@ -53,7 +53,7 @@ def by_default(args: argparse.Namespace, train: Any, dev: Any, test: Any) -> dic
 
 def most_steps(train: Any) -> int:
     """Return the steps of the recipe's own epochs."""
-    from samesense.recipes.train import plan
+    from samesense.recipes.planning.plan import plan
 
     planned = plan(train, dev="none")
     return planned.settings.steps(planned.settings.examples(planned.train))

@@ -16,7 +16,7 @@ from typing import Any
 
 import samesense
 from samesense.execution.folders import append_json, parsed_lines
-from samesense.recipes import train as planning
+from samesense.recipes.planning import plan as planning
 
 SIZES = (200, 400, 800, 1600)
 WAYS = ("held out", "folds")

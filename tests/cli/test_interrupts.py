@@ -105,20 +105,20 @@ def test_training_says_how_to_go_on(run, tiny_trunk, toy_pairs, tmp_path, monkey
     words = ["train", toy_pairs / "train.tsv", "-o", tmp_path / "run", "--model", tiny_trunk, "--max-steps", "2"]
     words += ["--folds", "none"]
     with monkeypatch.context() as patch:
-        patch.setattr("samesense.recipes.model_adapters.BiEncoder.build", pressed)
+        patch.setattr("samesense.recipes.run.model_adapters.BiEncoder.build", pressed)
         code, _, err = run(*words)
         assert (code, err.splitlines()[-1]) == (130, f"samesense: interrupted. {START_OVER}")
     with monkeypatch.context() as patch:
-        patch.setattr("samesense.recipes.training_phase.fit", pressed)
+        patch.setattr("samesense.recipes.run.training_phase.fit", pressed)
         code, _, err = run(*words)
         assert (code, err.splitlines()[-1]) == (130, f"samesense: interrupted. {RERUN_WITH_FLAG}")
     with monkeypatch.context() as patch:
-        patch.setattr("samesense.recipes.model_adapters.BiEncoder.build", pressed)
+        patch.setattr("samesense.recipes.run.model_adapters.BiEncoder.build", pressed)
         assert run(*words, "--resume")[2].splitlines()[-1] == f"samesense: interrupted. {RERUN_WITH_FLAG}"
     assert run(*words, "--resume")[0] == 0
     with monkeypatch.context() as patch:
         # The earlier run is still there, and is not what this command would go on with.
-        patch.setattr("samesense.recipes.model_adapters.BiEncoder.build", pressed)
+        patch.setattr("samesense.recipes.run.model_adapters.BiEncoder.build", pressed)
         assert run(*words, "--overwrite")[2].splitlines()[-1] == f"samesense: interrupted. {START_OVER}"
     assert (tmp_path / "run" / "model").is_dir()
 

@@ -10,7 +10,7 @@ from samesense.cli.output import RERUN
 from samesense.cli.quickstart import summary
 from samesense.data import sample_path
 from samesense.inference.calibration.calibration import Calibration, Logistic
-from samesense.recipes import evaluation_phase
+from samesense.recipes.run import evaluation_phase
 from samesense.reports.report import Report
 from samesense.reports.run_verdict import Finding, Verdict
 from samesense.types import Evidence, Result
@@ -100,7 +100,7 @@ def test_quickstart_ends_with_what_came_of_it(run, tiny_desk, tmp_path, monkeypa
         (tmp_path / f"{split}.tsv").write_text("".join(lines[: rows + 1]), encoding="utf-8")
     monkeypatch.setattr("samesense.data.sample_path", lambda split: tmp_path / f"{split}.tsv")
     with monkeypatch.context() as patch:
-        patch.setattr("samesense.recipes.evaluation_phase.measure", pressed_after(1, evaluation_phase.measure))
+        patch.setattr("samesense.recipes.run.evaluation_phase.measure", pressed_after(1, evaluation_phase.measure))
         code, _, err = run("quickstart", tmp_path / "run", "--model", tiny_desk)
     assert (code, err.splitlines()[-1]) == (130, f"samesense: interrupted. {RERUN}")
     code, out, err = run("quickstart", tmp_path / "run", "--model", tiny_desk)

@@ -155,8 +155,8 @@ def test_a_run_says_what_it_made_of_the_labels(run, binary, tiny_trunk, tmp_path
 
 
 def test_the_cross_encoder_is_trained_by_the_same_method(run, binary, tmp_path, monkeypatch):
-    from samesense.recipes import runner
-    from samesense.recipes.training_run import TrainingRun
+    from samesense.recipes.run import runner
+    from samesense.recipes.run.training_run import TrainingRun
     from samesense.training.fit import TrainOutput
 
     jobs = []

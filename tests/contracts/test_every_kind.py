@@ -10,8 +10,8 @@ import samesense
 from samesense.data.kinds import detect_kind
 from samesense.data.tuples.convert import tuples_of_classes
 from samesense.errors import DataError
+from samesense.recipes.planning.plan import plan
 from samesense.recipes.reading import Reading
-from samesense.recipes.train import plan
 from tests.conftest import WORDS
 
 TEXTS = [" ".join(WORDS[(7 * at + 5 * step) % len(WORDS)] for step in range(2 + at % 6)) for at in range(48)]

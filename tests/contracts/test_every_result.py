@@ -20,7 +20,7 @@ from samesense.recipes.distil.recipe import Distillate
 from samesense.recipes.harvest.recipe import HarvestSummary
 from samesense.recipes.pretrain.recipe import Pretraining
 from samesense.recipes.race.board import Line, RaceResult
-from samesense.recipes.training_run import TrainingRun
+from samesense.recipes.run.training_run import TrainingRun
 from samesense.reports.run_verdict import Verdict
 from samesense.results import Markdown, Results, RowList
 from samesense.types import Result

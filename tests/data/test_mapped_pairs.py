@@ -15,8 +15,8 @@ from samesense.data.pairs.data import concat
 from samesense.data.pairs.doctor import examine
 from samesense.data.pairs.read import read_pairs
 from samesense.losses.registry import PAIR_LOSSES
-from samesense.recipes.dev_split import describe_leaks, describe_shared, hold_out
 from samesense.recipes.held_out.pairs import write_pairs
+from samesense.recipes.planning.dev_split import describe_leaks, describe_shared, hold_out
 from samesense.training.batches import share_without_comparison
 from samesense.training.dataset import as_dataset
 from tests.data.made import DATA

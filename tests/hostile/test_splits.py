@@ -14,8 +14,8 @@ from samesense.errors import DataError
 from samesense.evaluation.argument import cross_validation
 from samesense.inference.calibration.fit import fold_numbers
 from samesense.metrics import spearman
-from samesense.recipes.dev_split import hold_out, hold_out_pairs
 from samesense.recipes.held_out.sets import sets_of
+from samesense.recipes.planning.dev_split import hold_out, hold_out_pairs
 from samesense.recipes.sweep.data_entry import DataEntry
 from samesense.recipes.sweep.splits import read_splits
 from tests.hostile.conftest import rounds

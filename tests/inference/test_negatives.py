@@ -7,7 +7,7 @@ import samesense
 from samesense.data.tuples.data import Statement, group_statements, tuple_data
 from samesense.errors import ConfigError, DataError, ModelError
 from samesense.inference import negatives
-from samesense.recipes.train import plan
+from samesense.recipes.planning.plan import plan
 from tests.command import run_command
 from tests.inference.made_vectors import cosines, encode, vector
 from tests.messages import listen

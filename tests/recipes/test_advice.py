@@ -6,7 +6,7 @@ import pytest
 
 from samesense.data import PairData
 from samesense.recipes.cosent.settings import CosentSettings
-from samesense.recipes.outcome.advice import Observations, advice
+from samesense.recipes.run.outcome.advice import Observations, advice
 from samesense.reports.figures.curves import Curve
 from samesense.reports.run_verdict import Finding, Verdict
 

@@ -8,8 +8,8 @@ import pytest
 
 import samesense
 from samesense.recipes.held_out.pairs import HELD_OUT_ANCHORS
-from samesense.recipes.outcome.conclude import reason_to_keep
-from samesense.recipes.train import plan
+from samesense.recipes.planning.plan import plan
+from samesense.recipes.run.outcome.conclude import reason_to_keep
 from samesense.reports.run_verdict import Finding, Verdict
 from tests.recipes.test_verdicts import WORDS
 

@@ -14,13 +14,13 @@ from samesense.data.documents import drop_held_out, read_documents, take_held_ou
 from samesense.errors import ConfigError, OutputError
 from samesense.inference.models.load import load
 from samesense.metrics import spearman
-from samesense.recipes import run_folder
 from samesense.recipes.context import recipe as context
 from samesense.recipes.context.documents import name_documents
 from samesense.recipes.context.settings import ContextSettings
 from samesense.recipes.methods import METHODS
 from samesense.recipes.origin import paper
-from samesense.recipes.outcome.measure import NO_START
+from samesense.recipes.run import run_folder
+from samesense.recipes.run.outcome.measure import NO_START
 from samesense.recipes.surrogate import recipe as surrogate
 from samesense.training.fit import TrainOutput
 from tests.context.worlds import some_documents

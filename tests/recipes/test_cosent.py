@@ -7,13 +7,13 @@ import pytest
 from samesense.data import read_pairs
 from samesense.encoder.assembly.build import build
 from samesense.errors import ConfigError, DataError, ModelError, OutputError
-from samesense.recipes import runner, training_phase
 from samesense.recipes.cosent.recipe import prepare
 from samesense.recipes.cosent.settings import CosentSettings
-from samesense.recipes.dev_split import hold_out
-from samesense.recipes.job import Job
 from samesense.recipes.methods import METHODS
-from samesense.recipes.run_folder import check_new
+from samesense.recipes.planning.dev_split import hold_out
+from samesense.recipes.run import runner, training_phase
+from samesense.recipes.run.job import Job
+from samesense.recipes.run.run_folder import check_new
 from samesense.recipes.settings import bind, read_settings, shipped
 from samesense.reports import read_results
 from samesense.training import manifest

@@ -11,9 +11,9 @@ from samesense.errors import ConfigError, DataError, OutputError
 from samesense.inference.models.load import load
 from samesense.losses.cosent import CrossCoSENT
 from samesense.metrics import spearman
-from samesense.recipes import training_phase
 from samesense.recipes.cosent.settings import CosentSettings
 from samesense.recipes.methods import METHODS
+from samesense.recipes.run import training_phase
 from samesense.recipes.settings import bind, read_settings
 from samesense.reports import read_results
 from tests.conftest import WORDS

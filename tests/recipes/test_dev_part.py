@@ -10,7 +10,7 @@ import samesense
 from samesense.data import PairData, sample_path
 from samesense.errors import ConfigError, DataError
 from samesense.recipes.held_out.pairs import read_dev, write_pairs
-from samesense.recipes.run_folder import begin
+from samesense.recipes.run.run_folder import begin
 from samesense.training.manifest import describe
 from tests.command import run_command
 from tests.messages import listen

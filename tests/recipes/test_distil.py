@@ -20,10 +20,10 @@ from samesense.evaluation.sts import evaluate_pairs
 from samesense.execution.speed import Speed
 from samesense.inference.models.load import load
 from samesense.metrics import spearman
-from samesense.recipes import run_folder
 from samesense.recipes.distil import recipe as distil
 from samesense.recipes.distil import report as distil_report
 from samesense.recipes.distil.settings import DistilSettings, choose_distil
+from samesense.recipes.run import run_folder
 from samesense.recipes.settings import bind, read_settings
 from samesense.training.manifest import read as read_manifest
 from tests.conftest import WORDS

@@ -8,9 +8,9 @@ import pytest
 
 import samesense
 from samesense.inference.models.load import load
-from samesense.recipes import evaluation_phase
-from samesense.recipes.outcome import conclude
-from samesense.recipes.train import plan
+from samesense.recipes.planning.plan import plan
+from samesense.recipes.run import evaluation_phase
+from samesense.recipes.run.outcome import conclude
 from samesense.training import manifest
 from tests.conftest import WORDS
 

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from samesense.recipes.train import plan
+from samesense.recipes.planning.plan import plan
 from tests.command import run_command
 from tests.context.worlds import some_documents
 from tests.recipes.test_context import HARVEST, ORIGIN

@@ -15,11 +15,11 @@ from samesense.errors import ConfigError, DataError, OutputError
 from samesense.evaluation.argument import cross_validation
 from samesense.files import LOCK
 from samesense.metrics import pearson, spearman
-from samesense.recipes import folds
 from samesense.recipes.cosent import recipe as cosent
 from samesense.recipes.cosent.settings import CosentSettings
 from samesense.recipes.methods import METHODS
-from samesense.recipes.run_folder import FOLD_SCORES
+from samesense.recipes.planning import folds
+from samesense.recipes.run.run_folder import FOLD_SCORES
 from samesense.reports import read_results
 from tests.messages import listen
 from tests.recipes.harvests import some_pairs

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from samesense.recipes.train import plan
+from samesense.recipes.planning.plan import plan
 from tests.messages import listen
 
 PAIRS = 128  # 8 batches of 16

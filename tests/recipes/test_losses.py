@@ -18,11 +18,11 @@ from samesense.losses.mse import MSE
 from samesense.losses.registry import PAIR_LOSSES
 from samesense.losses.softmax import Softmax
 from samesense.losses.triplet import Triplet
-from samesense.recipes import runner, training_phase
 from samesense.recipes.cosent.settings import CosentSettings
 from samesense.recipes.methods import METHODS
-from samesense.recipes.model_adapters import BiEncoder
-from samesense.recipes.training_phase import dev_score
+from samesense.recipes.run import runner, training_phase
+from samesense.recipes.run.model_adapters import BiEncoder
+from samesense.recipes.run.training_phase import dev_score
 from samesense.training import fit as module
 from tests.conftest import WORDS
 from tests.messages import listen

@@ -9,7 +9,7 @@ import samesense
 from samesense.data import mapped
 from samesense.data.mapped import is_mapped
 from samesense.data.pairs.read import read_pairs
-from samesense.recipes import train
+from samesense.recipes.planning import plan as train
 from tests.conftest import WORDS
 
 

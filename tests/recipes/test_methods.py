@@ -8,14 +8,14 @@ import pytest
 import samesense
 from samesense.data.rows.memory import Rows
 from samesense.errors import ConfigError, DataError
-from samesense.recipes.fitting import fitting_method
 from samesense.recipes.methods import METHODS, method_named
+from samesense.recipes.planning.fitting import fitting_method
+from samesense.recipes.planning.plan import plan
 from samesense.recipes.reading import Reading
 from samesense.recipes.settings import shipped
 from samesense.recipes.sweep.file import SweepFile
 from samesense.recipes.sweep.plan import make_plan
 from samesense.recipes.sweep.run import run
-from samesense.recipes.train import plan
 from tests.messages import listen
 
 PAIRS = [("a b", "c d", 1), ("e", "f g", 0)]

@@ -13,7 +13,7 @@ from samesense.data import read_pairs
 from samesense.data.sentences import read_unlabelled
 from samesense.errors import ConfigError, DataError
 from samesense.recipes.mixed import recipe
-from samesense.recipes.train import plan
+from samesense.recipes.planning.plan import plan
 from samesense.recipes.unsupervised.views import set_dropout
 from tests.command import run_command
 from tests.conftest import WORDS

@@ -18,9 +18,9 @@ from samesense.inference.shards.encode import ShardSettings, encode_shards
 from samesense.recipes.context import estimate
 from samesense.recipes.context.documents import name_documents
 from samesense.recipes.context.settings import ContextSettings
-from samesense.recipes.job import Job
 from samesense.recipes.origin import recipe, settings, words
 from samesense.recipes.origin.settings import OriginSettings, choose_origin
+from samesense.recipes.run.job import Job
 from tests.context.worlds import small_worded_causal, some_sentences
 from tests.messages import listen
 from tests.recipes.harvest_world import shards

@@ -20,8 +20,8 @@ from samesense.inference.models.load import load
 from samesense.metrics import spearman
 from samesense.recipes.cosent.settings import CosentSettings
 from samesense.recipes.held_out.sets import FEWEST, most_selecting, sets_of
-from samesense.recipes.outcome import conclude, learning_curve
-from samesense.recipes.outcome.merge import merge
+from samesense.recipes.run.outcome import conclude, learning_curve
+from samesense.recipes.run.outcome.merge import merge
 from tests.messages import listen
 
 GOOD = {"learning_rate": 2e-3, "max_steps": 20, "eval_steps": 10, "batch_size": 16, "precision": "float32"}
@@ -237,7 +237,7 @@ def test_a_run_stopped_before_its_evaluation_remembers_what_was_merged(files, ti
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("samesense.recipes.runner.conclude", stopped)
+        patched.setattr("samesense.recipes.run.runner.conclude", stopped)
         with pytest.raises(KeyboardInterrupt):
             train(files["train"], **options)
     weights = copy_weights(build(str(tmp_path / "run"), device="cpu"))

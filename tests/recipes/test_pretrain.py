@@ -18,10 +18,10 @@ from samesense.encoder.assembly.build import build
 from samesense.encoder.saving.card import name_on_hub
 from samesense.errors import ConfigError, DataError, ModelError, OutputError
 from samesense.losses.mlm import IGNORED, masked_lm_head
-from samesense.recipes import run_folder
 from samesense.recipes.pretrain import recipe
 from samesense.recipes.pretrain.recipe import run
 from samesense.recipes.pretrain.settings import PretrainSettings
+from samesense.recipes.run import run_folder
 from samesense.training.masked_blocks import BlockMaker, MaskedBlocks, hold_out_blocks
 from samesense.training.masked_lm import MaskedLoss, open_masked_lm
 from tests.command import run_command

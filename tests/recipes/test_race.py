@@ -15,13 +15,13 @@ import samesense
 from samesense.errors import ConfigError, DataError, ModelError, OutputError
 from samesense.execution.speed import Speed
 from samesense.files import write_json
+from samesense.recipes.planning.plan import plan
 from samesense.recipes.race import cells, clock, end, entrants, forms, run, starts
 from samesense.recipes.race.board import Line, RaceResult, cpu_of, quality_of
 from samesense.recipes.race.clock import Clock, Costs, rungs, seconds_of, that_fit
 from samesense.recipes.race.entrants import Entrant, Start
 from samesense.recipes.race.state import Race
 from samesense.recipes.reading import Reading
-from samesense.recipes.train import plan
 from samesense.results import Results
 from samesense.types import Result
 from tests.command import run_command

@@ -16,9 +16,9 @@ from samesense.data import read_pairs
 from samesense.data.sentences import read_unlabelled
 from samesense.errors import ConfigError, ModelError
 from samesense.losses.rank_cse import RankCSE
-from samesense.recipes import training_phase
-from samesense.recipes.job import Job
 from samesense.recipes.methods import METHODS
+from samesense.recipes.run import training_phase
+from samesense.recipes.run.job import Job
 from samesense.recipes.unsupervised import rankcse
 from samesense.recipes.unsupervised.settings import RankcseSettings
 from samesense.recipes.unsupervised.views import GeometryPath, LossTerms

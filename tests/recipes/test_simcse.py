@@ -13,9 +13,9 @@ from samesense.encoder.assembly.build import build
 from samesense.encoder.assembly.merge import copy_weights
 from samesense.encoder.encode import encode
 from samesense.errors import ConfigError, DataError
-from samesense.recipes import evaluation_phase
 from samesense.recipes.methods import METHODS
-from samesense.recipes.training_phase import KEEPS_START
+from samesense.recipes.run import evaluation_phase
+from samesense.recipes.run.training_phase import KEEPS_START
 from samesense.recipes.unsupervised import simcse
 from samesense.recipes.unsupervised.settings import SimcseSettings
 from tests.messages import listen

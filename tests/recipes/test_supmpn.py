@@ -16,8 +16,8 @@ from samesense.data.tuples.data import Group, tuple_data
 from samesense.errors import ConfigError, DataError
 from samesense.inference.models.load import load
 from samesense.losses.registry import TUPLE_LOSSES
-from samesense.recipes.job import Job
 from samesense.recipes.methods import METHODS
+from samesense.recipes.run.job import Job
 from samesense.recipes.settings import read_settings
 from samesense.recipes.supmpn import recipe as supmpn
 from samesense.recipes.supmpn.recipe import prepare

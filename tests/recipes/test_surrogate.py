@@ -20,8 +20,8 @@ from samesense.errors import ConfigError, DataError, OutputError
 from samesense.inference.models.load import load
 from samesense.metrics import spearman
 from samesense.parquet import limits
-from samesense.recipes.job import Job
 from samesense.recipes.methods import METHODS
+from samesense.recipes.run.job import Job
 from samesense.recipes.surrogate import recipe as surrogate
 from samesense.recipes.surrogate.data import targets_of
 from samesense.recipes.surrogate.reading import read_harvest

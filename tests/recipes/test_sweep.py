@@ -157,7 +157,7 @@ def test_a_failing_cell_is_recorded_and_the_rest_is_run(toy, tmp_path, monkeypat
 def test_an_interrupted_cell_goes_on_where_it_was(toy, tmp_path, monkeypatch):
     from transformers import TrainerCallback
 
-    from samesense.recipes import training_phase
+    from samesense.recipes.run import training_phase
     from samesense.training import fit as module
 
     class Interrupt(TrainerCallback):
@@ -188,7 +188,7 @@ def test_an_interrupted_cell_goes_on_where_it_was(toy, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_an_interrupted_cell_goes_on_though_its_files_were_moved(toy, tiny_trunk, toy_pairs, tmp_path, monkeypatch):
-    from samesense.recipes import training_phase
+    from samesense.recipes.run import training_phase
     from samesense.training import fit as module
     from tests.training.test_fit import At
 

@@ -245,7 +245,7 @@ def test_one_name_for_two_things_is_refused(file):
 
 
 def test_cut_starts_of_long_names_are_kept_apart(file, tmp_path, monkeypatch):
-    import_module("samesense.recipes.model_adapters")  # imported now, so that its build stays the real one
+    import_module("samesense.recipes.run.model_adapters")  # imported now, so that its build stays the real one
     cell = plan_of(file, base={**file["base"], "layers": 1}).cells[0]
     folders = []
     monkeypatch.setattr("samesense.encoder.assembly.build.build", lambda *_, **__: None)

@@ -6,8 +6,8 @@ import samesense
 from samesense.data import read_pairs
 from samesense.data.sentences import read_unlabelled
 from samesense.errors import ConfigError, DataError
-from samesense.recipes.train import plan
-from samesense.recipes.training_run import TrainingRun
+from samesense.recipes.planning.plan import plan
+from samesense.recipes.run.training_run import TrainingRun
 from samesense.results import Results
 from samesense.training.fit import TrainOutput
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from samesense.inference.models.load import load
-from samesense.recipes.outcome.measure import random_cosines
-from samesense.recipes.outcome.untuned_start import _paraphrases, is_untuned, paraphrase_recall
+from samesense.recipes.run.outcome.measure import random_cosines
+from samesense.recipes.run.outcome.untuned_start import _paraphrases, is_untuned, paraphrase_recall
 
 TEXTS = [f"text {number}" for number in range(100)]
 

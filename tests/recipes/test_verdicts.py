@@ -17,14 +17,14 @@ from samesense.encoder.saving.storage import save
 from samesense.errors import AnotherRunError, ConfigError, DataError
 from samesense.inference.calibration.storage import read_of
 from samesense.metrics import spearman
-from samesense.recipes import evaluation_phase, run_folder, runner
-from samesense.recipes import train as planning
-from samesense.recipes.dev_split import parse_share
 from samesense.recipes.held_out import cross_validation
 from samesense.recipes.held_out.choose_share import ScoredFold, choose_scores, choose_share
 from samesense.recipes.held_out.scores import HELD_OUT_SCORES, read_held_out
-from samesense.recipes.outcome import standardized_start
-from samesense.recipes.train import plan
+from samesense.recipes.planning import plan as planning
+from samesense.recipes.planning.dev_split import parse_share
+from samesense.recipes.planning.plan import plan
+from samesense.recipes.run import evaluation_phase, run_folder, runner
+from samesense.recipes.run.outcome import standardized_start
 from samesense.reports import read_results
 from samesense.training.step_scores import STEP_SCORES
 from tests.command import run_command

@@ -24,8 +24,8 @@ from samesense.execution.trainer import newest_checkpoint
 from samesense.losses.cosent import CoSENT
 from samesense.losses.softmax import Softmax
 from samesense.recipes.cosent.settings import CosentSettings
-from samesense.recipes.model_adapters import BiEncoder
-from samesense.recipes.training_phase import dev_score
+from samesense.recipes.run.model_adapters import BiEncoder
+from samesense.recipes.run.training_phase import dev_score
 from samesense.training.callbacks import LOSS_WEIGHTS
 from samesense.training.dataset import as_dataset
 from samesense.training.fit import fit

@@ -20,9 +20,9 @@ from samesense.inference.calibration.storage import home_of
 from samesense.losses.cosent import CoSENT
 from samesense.recipes.compare.cost import measure_costs
 from samesense.recipes.cosent.settings import CosentSettings
-from samesense.recipes.model_adapters import BiEncoder
+from samesense.recipes.run.model_adapters import BiEncoder
+from samesense.recipes.run.training_phase import dev_score
 from samesense.recipes.sweep.identity import fingerprint_of
-from samesense.recipes.training_phase import dev_score
 from samesense.training.lora import WEIGHTS, add_adapters, keep, merge
 from samesense.training.settings import TrainingSettings
 from tests.training.bert import take_gradient

@@ -67,10 +67,10 @@ def race(  # noqa: PLR0913 - the flags of the command
         KeyboardInterrupt: after Ctrl-C; everything finished is kept.
     """
     from samesense.execution.torch_import import loading_torch
+    from samesense.recipes.planning.plan import plan
     from samesense.recipes.race.clock import now, seconds_of
     from samesense.recipes.race.entrants import check_selecting
     from samesense.recipes.reading import Reading
-    from samesense.recipes.train import plan
 
     # The budget counts from the call: reading and the import of torch use it up too.
     begun = now()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from samesense.recipes.distil.recipe import Distillate
     from samesense.recipes.harvest.recipe import HarvestSummary
     from samesense.recipes.pretrain.recipe import Pretraining
-    from samesense.recipes.training_run import TrainingRun
+    from samesense.recipes.run.training_run import TrainingRun
     from samesense.results import Markdown, Results
 
 # Functions import what they use, so that ``import samesense`` and --help load neither torch nor transformers.
@@ -79,8 +79,8 @@ def train(  # noqa: PLR0913 - the flags of the command
     Raises:
         ConfigError, DataError, ModelError, OutputError: before the first step, if the run could not finish.
     """
+    from samesense.recipes.planning.plan import plan
     from samesense.recipes.reading import Reading
-    from samesense.recipes.train import plan
 
     reading = Reading(columns, label_order, label_range, drop_bad_rows)
     planned = plan(
@@ -133,8 +133,8 @@ def cross_validate(  # noqa: PLR0913 - the flags of the command
         resume: continue an interrupted run.
         overwrite: replace an earlier run in the folder.
     """
+    from samesense.recipes.planning.plan import plan
     from samesense.recipes.reading import Reading
-    from samesense.recipes.train import plan
     from samesense.results import Results
 
     reading = Reading(columns, label_order, label_range, drop_bad_rows)

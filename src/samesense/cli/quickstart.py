@@ -35,7 +35,7 @@ def quickstart(output: Path = Path("runs/quickstart"), /, *, model: str = "defau
     from samesense.cli.train import Flags, train
     from samesense.data import read_pairs, sample_path
     from samesense.inference.calibration.fit import calibrate
-    from samesense.recipes.earlier_run import is_unfinished
+    from samesense.recipes.run.earlier_run import is_unfinished
     from samesense.reports.figures.plot import need_matplotlib
     from samesense.reports.run_verdict import verdict_from
     from samesense.training import manifest

@@ -25,8 +25,8 @@ from samesense.cli.output import (
 from samesense.errors import ConfigError
 from samesense.execution.ranks import finish
 from samesense.recipes.methods import METHODS
+from samesense.recipes.planning.plan import plan
 from samesense.recipes.reading import READING, Reading
-from samesense.recipes.train import plan
 from samesense.training.manifest import FILE
 
 SHOWN = (

@@ -1,1 +1,1 @@
-"""Recipes: one paper a file, the only place where the layers meet; reference settings in ``configs``."""
+"""Recipes: one paper a folder, the only place where the layers meet; reference settings in ``configs``."""

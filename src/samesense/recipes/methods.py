@@ -25,17 +25,17 @@ from samesense.recipes.held_out.cross_validation import CrossValidation
 from samesense.recipes.mixed.data import Mixture, refuse
 from samesense.recipes.mixed.settings import MixedSettings
 from samesense.recipes.reading import Reading, read_labelled
+from samesense.recipes.run.training_run import TrainingRun
 from samesense.recipes.sections.data import SectionsSettings, SectionTriplets, read_triplets
 from samesense.recipes.settings import EncoderSettings, bind, read_settings, shipped
 from samesense.recipes.supmpn.settings import SupmpnSettings, read_for_supmpn
 from samesense.recipes.surrogate.data import Harvested
 from samesense.recipes.surrogate.reading import read_harvest
 from samesense.recipes.surrogate.settings import SurrogateSettings
-from samesense.recipes.training_run import TrainingRun
 from samesense.recipes.unsupervised.settings import RankcseSettings, SimcseSettings, read_bare, read_for_simcse
 
 if TYPE_CHECKING:
-    from samesense.recipes.job import Job, Prepare, TrainingInputs
+    from samesense.recipes.run.job import Job, Prepare, TrainingInputs
 
 
 @dataclass(frozen=True)
@@ -121,14 +121,14 @@ class Method:
         resume: bool = False,
         overwrite: bool = False,
     ) -> TrainingRun:
-        """Train with settings and data that are there already; see :func:`samesense.recipes.runner.run`.
+        """Train with settings and data that are there already; see :func:`samesense.recipes.run.runner.run`.
 
-        For ``guards``, ``concludes``, ``cross_validation`` and ``refit`` see :class:`samesense.recipes.job.Job`.
+        For ``guards``, ``concludes``, ``cross_validation`` and ``refit`` see :class:`samesense.recipes.run.job.Job`.
         """
         # The time of the run includes the import of torch.
         begun = time.perf_counter()
         with loading_torch():
-            from samesense.recipes.job import Job
+            from samesense.recipes.run.job import Job
         # Called only to raise: what it returns is in the summary of the training inputs too.
         self.describe_use(train, settings)
         remarks = self.lessons(train, settings)
@@ -150,7 +150,7 @@ class Method:
         return self._train(job, resume=resume, overwrite=overwrite)
 
     def _train(self, job: Job[Any, Any], *, resume: bool, overwrite: bool) -> TrainingRun:
-        from samesense.recipes.runner import run
+        from samesense.recipes.run.runner import run
 
         return run(job, self.prepare_inputs, resume=resume, overwrite=overwrite)
 
@@ -165,7 +165,7 @@ class Method:
         return self.prepare(model, job)
 
     def estimate(self, train: Examples, settings: EncoderSettings, output: Path, **pairs: Any) -> list[str]:
-        """Return, in words, the steps and the time of a run; see :mod:`samesense.recipes.estimate`.
+        """Return, in words, the steps and the time of a run; see :mod:`samesense.recipes.run.estimate`.
 
         ``pairs`` are ``dev``, ``test``, ``guards``, ``cross_validation`` and ``refit``, as for :meth:`run`.
         """
@@ -173,14 +173,14 @@ class Method:
 
     def _estimate(self, job: Job[Any, Any]) -> list[str]:
         with loading_torch():
-            from samesense.recipes.estimate import estimate
+            from samesense.recipes.run.estimate import estimate
 
         return estimate(job, self.prepare_inputs)
 
     def estimated_seconds(self, train: Examples, settings: EncoderSettings, output: Path, **pairs: Any) -> float:
         """Return the seconds that a run takes, folds included, as :meth:`estimate` has them."""
         with loading_torch():
-            from samesense.recipes.estimate import measure_time
+            from samesense.recipes.run.estimate import measure_time
 
         job = self._job_to_estimate(train, settings, output, pairs)
         return sum(measure_time(job, self.prepare_inputs).seconds.values())
@@ -188,7 +188,7 @@ class Method:
     def _job_to_estimate(
         self, train: Examples, settings: EncoderSettings, output: Path, pairs: Mapping[str, Any]
     ) -> Job[Any, Any]:
-        from samesense.recipes.job import Job
+        from samesense.recipes.run.job import Job
 
         data_settings = settings.for_data(train)
         return Job(method=self.name, data=train, settings=data_settings, output=output, concludes=True, **pairs)
@@ -196,8 +196,8 @@ class Method:
     def run_or_resume(
         self, train: Examples, settings: EncoderSettings, output: Path, *, dev: PairData | None = None
     ) -> bool:
-        """Train unless that is done; see :func:`run`, and :func:`samesense.recipes.run_folder.run_or_resume`."""
-        from samesense.recipes.run_folder import run_or_resume
+        """Train unless that is done; see :func:`run`, and :func:`samesense.recipes.run.run_folder.run_or_resume`."""
+        from samesense.recipes.run.run_folder import run_or_resume
 
         return run_or_resume(output, partial(self.run, train, settings, output, dev=dev))
 

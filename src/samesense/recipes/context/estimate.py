@@ -17,13 +17,13 @@ from samesense.execution.threads import torch_threads
 from samesense.execution.timing import time_summary
 from samesense.recipes.context.documents import Documents
 from samesense.recipes.context.settings import ContextSettings, surrogate_settings
-from samesense.recipes.estimate import time_step
 from samesense.recipes.harvest.recipe import harvest
 from samesense.recipes.harvest.settings import HarvestSettings
 from samesense.recipes.harvest.vectors import SHARD
-from samesense.recipes.job import Job
 from samesense.recipes.origin import recipe as origin_recipe
 from samesense.recipes.origin.settings import OriginSettings
+from samesense.recipes.run.estimate import time_step
+from samesense.recipes.run.job import Job
 from samesense.recipes.surrogate.reading import read_harvest
 from samesense.recipes.surrogate.recipe import prepare
 from samesense.training import manifest

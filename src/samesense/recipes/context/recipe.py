@@ -30,17 +30,17 @@ from samesense.recipes.context.report import COMPARED, REPORT, SURROGATE, VERDIC
 from samesense.recipes.context.settings import ContextSettings, surrogate_settings
 from samesense.recipes.harvest.recipe import harvest
 from samesense.recipes.held_out.pairs import MODEL
-from samesense.recipes.job import Job
-from samesense.recipes.model_adapters import adapter_of
 from samesense.recipes.origin import recipe as origin_recipe
 from samesense.recipes.origin.stages import Interrupted, Stages, fingerprint, read_stages
-from samesense.recipes.run_folder import REPORT as PAGE
-from samesense.recipes.run_folder import RESULTS, data_identity, run_or_resume
-from samesense.recipes.runner import run as run_job
+from samesense.recipes.run.job import Job
+from samesense.recipes.run.model_adapters import adapter_of
+from samesense.recipes.run.run_folder import REPORT as PAGE
+from samesense.recipes.run.run_folder import RESULTS, data_identity, run_or_resume
+from samesense.recipes.run.runner import run as run_job
+from samesense.recipes.run.training_run import TrainingRun
 from samesense.recipes.surrogate.reading import read_harvest
 from samesense.recipes.surrogate.recipe import KEPT, describe_kept, prepare
 from samesense.recipes.surrogate.settings import SurrogateSettings
-from samesense.recipes.training_run import TrainingRun
 from samesense.reports import read_results
 from samesense.reports.run_verdict import verdict_from
 from samesense.results import Results

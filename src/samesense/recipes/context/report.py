@@ -25,13 +25,13 @@ from samesense.inference.models.load import load
 from samesense.recipes.compare.models import open_models
 from samesense.recipes.context.documents import Documents
 from samesense.recipes.context.settings import ContextSettings
-from samesense.recipes.job import Job
 from samesense.recipes.origin.recipe import documents_of
-from samesense.recipes.outcome.advice import Observations, advice
-from samesense.recipes.outcome.conclude import reason_to_keep, write_page
-from samesense.recipes.outcome.measure import CONE, NO_START, random_cosines
-from samesense.recipes.outcome.untuned_start import is_untuned
-from samesense.recipes.run_folder import RESULTS
+from samesense.recipes.run.job import Job
+from samesense.recipes.run.outcome.advice import Observations, advice
+from samesense.recipes.run.outcome.conclude import reason_to_keep, write_page
+from samesense.recipes.run.outcome.measure import CONE, NO_START, random_cosines
+from samesense.recipes.run.outcome.untuned_start import is_untuned
+from samesense.recipes.run.run_folder import RESULTS
 from samesense.recipes.surrogate.recipe import KEPT, TASK, describe_kept
 from samesense.reports import append_results, read_results
 from samesense.reports.run_page import RunPage

@@ -21,7 +21,7 @@ from samesense.data import PairData
 from samesense.data.pairs.targets import Targets, count_compared_pairs
 from samesense.execution.ranks import world_size
 from samesense.recipes.cosent.settings import CosentSettings
-from samesense.recipes.job import Job, TrainingInputs
+from samesense.recipes.run.job import Job, TrainingInputs
 from samesense.training.batches import share_without_comparison
 from samesense.training.dataset import as_dataset
 

@@ -30,11 +30,11 @@ from samesense.errors import ConfigError, ModelError
 from samesense.losses.distillation import Distillation
 from samesense.recipes.distil.report import KEPT, StudentReport, report_student
 from samesense.recipes.distil.settings import NO_TEACHER, DistilSettings
-from samesense.recipes.estimate import estimate as estimate_job
-from samesense.recipes.job import FurtherResults, Job, TrainingInputs
-from samesense.recipes.run_folder import SECTIONS, check_new
-from samesense.recipes.runner import run as run_job
-from samesense.recipes.training_run import TrainingRun
+from samesense.recipes.run.estimate import estimate as estimate_job
+from samesense.recipes.run.job import FurtherResults, Job, TrainingInputs
+from samesense.recipes.run.run_folder import SECTIONS, check_new
+from samesense.recipes.run.runner import run as run_job
+from samesense.recipes.run.training_run import TrainingRun
 from samesense.recipes.unsupervised.rankcse import describe, terms, with_teachers
 from samesense.training.teachers import TeacherStore
 

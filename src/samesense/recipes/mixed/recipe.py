@@ -22,9 +22,9 @@ from transformers import TrainerCallback
 
 from samesense.errors import ConfigError
 from samesense.execution.ranks import world_size
-from samesense.recipes.job import FurtherResults, Job, TrainingInputs
 from samesense.recipes.mixed.data import Mixture, Part
 from samesense.recipes.mixed.settings import MixedSettings
+from samesense.recipes.run.job import FurtherResults, Job, TrainingInputs
 from samesense.training.mixing import Mix, MixedCollator
 from samesense.training.texts import LogCut, TrainingTexts
 

@@ -39,11 +39,11 @@ from samesense.execution.timing import Laps
 from samesense.execution.trainer import StopOnInterrupt, newest_checkpoint, run_trainer, training_arguments
 from samesense.execution.trainer_fields import check_trainer
 from samesense.losses.mlm import transformer_source
-from samesense.recipes import run_folder
-from samesense.recipes.earlier_run import CHECKPOINTS
 from samesense.recipes.origin.stages import check_apart, fingerprint
 from samesense.recipes.pretrain.settings import PretrainSettings
-from samesense.recipes.training_run import TrainingRun
+from samesense.recipes.run import run_folder
+from samesense.recipes.run.earlier_run import CHECKPOINTS
+from samesense.recipes.run.training_run import TrainingRun
 from samesense.results import Results
 from samesense.training import manifest
 from samesense.training.callbacks import History, Patience, Progress

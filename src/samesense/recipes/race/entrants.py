@@ -11,8 +11,8 @@ from samesense.data.examples import Examples
 from samesense.data.sentences import Sentences
 from samesense.data.tuples.data import TupleData
 from samesense.errors import ConfigError, SamesenseError
-from samesense.recipes.learning_rate import SMALL, STATIC
-from samesense.recipes.training_plan import TrainingPlan
+from samesense.recipes.planning.learning_rate import SMALL, STATIC
+from samesense.recipes.planning.training_plan import TrainingPlan
 
 LOSSES: dict[str, tuple[str, ...]] = {
     "scored": ("cosent", "mse", "angle"),

@@ -18,11 +18,11 @@ from samesense.inference.onnx.export import RangeTexts, export
 from samesense.inference.onnx.format import GraphName, read_description
 from samesense.recipes.distil.recipe import build_student, prepare
 from samesense.recipes.distil.settings import choose_distil
-from samesense.recipes.job import Job
 from samesense.recipes.race.clock import FEW_STEPS, Clock
 from samesense.recipes.race.starts import measured, speed
-from samesense.recipes.run_folder import run_or_resume
-from samesense.recipes.runner import run as run_job
+from samesense.recipes.run.job import Job
+from samesense.recipes.run.run_folder import run_or_resume
+from samesense.recipes.run.runner import run as run_job
 from samesense.training import manifest
 
 logger = logging.getLogger(__name__)

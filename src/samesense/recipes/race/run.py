@@ -24,7 +24,7 @@ from samesense.data.sampling import spread_over
 from samesense.errors import ConfigError, ModelError, OutputError, SamesenseError
 from samesense.files import only_writer
 from samesense.places import check_folder
-from samesense.recipes.dev_split import iterate_texts
+from samesense.recipes.planning.dev_split import iterate_texts
 from samesense.recipes.race.board import RaceResult, quality_of
 from samesense.recipes.race.cells import LOOKS, LOOKS_SHARE, Cells
 from samesense.recipes.race.clock import FEW_STEPS, KEPT, Clock, rungs, that_fit

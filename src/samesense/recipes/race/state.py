@@ -11,9 +11,9 @@ from pydantic import Field
 
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.files import is_empty, write_json
+from samesense.recipes.planning.training_plan import TrainingPlan
 from samesense.recipes.race.board import Line
 from samesense.recipes.race.entrants import Entrant
-from samesense.recipes.training_plan import TrainingPlan
 from samesense.schemas import Record, read_object
 
 FILE = "race.json"

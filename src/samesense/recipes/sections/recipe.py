@@ -15,7 +15,7 @@ from __future__ import annotations
 from sentence_transformers import SentenceTransformer
 
 from samesense.losses.triplet import Triplet
-from samesense.recipes.job import Job, TrainingInputs
+from samesense.recipes.run.job import Job, TrainingInputs
 from samesense.recipes.sections.data import SectionsSettings, SectionTriplets
 from samesense.training.dataset import as_dataset
 

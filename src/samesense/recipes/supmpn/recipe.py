@@ -23,7 +23,7 @@ from samesense.data.tuples.augmentations import augment_named
 from samesense.data.tuples.completion import Completion, key_of
 from samesense.data.tuples.data import TupleData
 from samesense.execution.ranks import world_size
-from samesense.recipes.job import Job, TrainingInputs
+from samesense.recipes.run.job import Job, TrainingInputs
 from samesense.recipes.supmpn.guide import Guide
 from samesense.recipes.supmpn.settings import SupmpnSettings
 from samesense.recipes.unsupervised.views import set_dropout

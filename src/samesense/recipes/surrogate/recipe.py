@@ -32,8 +32,8 @@ from samesense.failures import imported
 from samesense.inference.models.load import load
 from samesense.losses.distillation import Distillation
 from samesense.losses.mse import MSE, CrossMSE
-from samesense.recipes.job import FurtherResults, Job, TrainingInputs
-from samesense.recipes.run_folder import SECTIONS
+from samesense.recipes.run.job import FurtherResults, Job, TrainingInputs
+from samesense.recipes.run.run_folder import SECTIONS
 from samesense.recipes.surrogate.data import Harvested, targets_of
 from samesense.recipes.surrogate.settings import SurrogateSettings
 from samesense.training.dataset import as_dataset

@@ -25,7 +25,7 @@ from samesense.evaluation.task import Task
 from samesense.execution.unread import counted
 from samesense.files import replacing, write_json
 from samesense.inference.models.load import load
-from samesense.recipes.dev_split import iterate_texts
+from samesense.recipes.planning.dev_split import iterate_texts
 from samesense.recipes.sweep.file import LAYERS
 from samesense.recipes.sweep.identity import APART, OTHERWISE
 from samesense.recipes.sweep.plan import Cell
@@ -188,7 +188,7 @@ def with_cut_start(cell: Cell, output: Path) -> Cell:
     from samesense.encoder.assembly.build import build
     from samesense.encoder.assembly.students import first_layers
     from samesense.encoder.saving.storage import save
-    from samesense.recipes.model_adapters import start_settings
+    from samesense.recipes.run.model_adapters import start_settings
 
     start = cell.identity["start"]  # a name on the hub or, of a folder, the hash of its files
     if re.fullmatch("[0-9a-f]{64}", start):
@@ -209,7 +209,7 @@ DEV = "dev"
 
 def open_start(job: CellJob) -> Scorer:
     """Make the encoder from which a cell with its settings would start, standardized if they ask for it."""
-    from samesense.recipes.model_adapters import BiEncoder, start_settings
+    from samesense.recipes.run.model_adapters import BiEncoder, start_settings
 
     settings = start_settings(job.cell.settings)
     precision = job.test_precision

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from samesense.data.rows.table_options import OPTIONS, Header, Quoting, TableOptions
-from samesense.recipes.dev_split import parse_share
+from samesense.recipes.planning.dev_split import parse_share
 from samesense.recipes.settings import check_known
 
 

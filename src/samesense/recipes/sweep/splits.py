@@ -14,8 +14,8 @@ from samesense.data.rows.sources import distinct_names
 from samesense.data.rows.table_options import table_options
 from samesense.data.sampling import draw_positions
 from samesense.errors import ConfigError, DataError
-from samesense.recipes.dev_split import hold_out_pairs
 from samesense.recipes.methods import METHODS, Method
+from samesense.recipes.planning.dev_split import hold_out_pairs
 from samesense.recipes.reading import Reading
 from samesense.recipes.settings import EncoderSettings
 from samesense.recipes.sweep.data_entry import DataEntry, TestSource

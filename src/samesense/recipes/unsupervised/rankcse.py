@@ -24,7 +24,7 @@ from sentence_transformers import SentenceTransformer
 from samesense.data.sentences import Sentences
 from samesense.errors import ConfigError
 from samesense.losses.rank_cse import RankCSE
-from samesense.recipes.job import Job, TrainingInputs
+from samesense.recipes.run.job import Job, TrainingInputs
 from samesense.recipes.teachers import open_teacher
 from samesense.recipes.unsupervised.settings import RankcseSettings
 from samesense.recipes.unsupervised.views import LossTerms, check_two_views, geometry_callbacks, new_head, set_dropout

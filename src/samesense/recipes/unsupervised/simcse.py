@@ -23,7 +23,7 @@ from samesense.losses.base import EmbeddingLoss
 from samesense.losses.info_nce import InfoNCE
 from samesense.losses.mlm import InfoNCEWithMLM, Masking, masked_lm_head
 from samesense.losses.registry import PAIR_LOSSES
-from samesense.recipes.job import Job, TrainingInputs
+from samesense.recipes.run.job import Job, TrainingInputs
 from samesense.recipes.unsupervised.settings import SimcseSettings
 from samesense.recipes.unsupervised.views import check_two_views, geometry_callbacks, new_head, set_dropout
 from samesense.training.dataset import as_dataset

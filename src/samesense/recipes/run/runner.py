@@ -23,22 +23,22 @@ from samesense.execution.progress import stage
 from samesense.execution.ranks import is_main, world_size
 from samesense.execution.timing import Laps
 from samesense.metrics import paired_bootstrap
-from samesense.recipes import run_folder
-from samesense.recipes.earlier_run import REFIT
-from samesense.recipes.evaluation_phase import StartOfRun, evaluate_saved, measure_start
-from samesense.recipes.fold_runs import curve_out_of_fold, stop_early, train_folds, training_texts
 from samesense.recipes.held_out.cross_validation import SPLIT_SEED
 from samesense.recipes.held_out.sets import Sets
-from samesense.recipes.job import Build, Job, Prepare, TrainingInputs
-from samesense.recipes.model_adapters import adapter_of, start_settings
-from samesense.recipes.outcome.conclude import check_outcome, conclude, some_texts
-from samesense.recipes.outcome.learning_curve import Train, settings_of_part
-from samesense.recipes.outcome.measure import Measured, rows_of
-from samesense.recipes.outcome.standardized_start import StandardizedStart, better_standardized_start
-from samesense.recipes.outcome.unbiased import held_out_scores, keep_held_out, scores_of_start, unbiased_scores
+from samesense.recipes.run import run_folder
+from samesense.recipes.run.earlier_run import REFIT
+from samesense.recipes.run.evaluation_phase import StartOfRun, evaluate_saved, measure_start
+from samesense.recipes.run.fold_runs import curve_out_of_fold, stop_early, train_folds, training_texts
+from samesense.recipes.run.job import Build, Job, Prepare, TrainingInputs
+from samesense.recipes.run.model_adapters import adapter_of, start_settings
+from samesense.recipes.run.outcome.conclude import check_outcome, conclude, some_texts
+from samesense.recipes.run.outcome.learning_curve import Train, settings_of_part
+from samesense.recipes.run.outcome.measure import Measured, rows_of
+from samesense.recipes.run.outcome.standardized_start import StandardizedStart, better_standardized_start
+from samesense.recipes.run.outcome.unbiased import held_out_scores, keep_held_out, scores_of_start, unbiased_scores
+from samesense.recipes.run.training_phase import train_or_keep_start
+from samesense.recipes.run.training_run import TrainingRun
 from samesense.recipes.settings import EncoderSettings
-from samesense.recipes.training_phase import train_or_keep_start
-from samesense.recipes.training_run import TrainingRun
 from samesense.reports import append_results
 from samesense.reports.run_verdict import Verdict
 from samesense.results import Results
@@ -83,9 +83,8 @@ def run(
         choice = _choose_precision(before, model, inputs, settings)
     record |= {"summary": list(inputs.summary), "precision": list(choice)}
     with run_folder.locked(output), run_folder.cleared_if_refused(output, resume=resume):
-        before = run_folder.check(
-            output, record, resume=resume, overwrite=overwrite
-        )  # another run may have ended since
+        # Once more, as another run may have ended since.
+        before = run_folder.check(output, record, resume=resume, overwrite=overwrite)
         record = run_folder.begin(output, record, before)
         start_line = f"model {settings.model}, {adapter.describe(model, settings)}"
         _log_start(model, inputs, [start_line, f"arithmetic: {choice.precision} ({choice.reason})"])

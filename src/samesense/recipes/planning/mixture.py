@@ -11,10 +11,10 @@ from samesense.data.pairs.data import PairData, concat
 from samesense.data.rows.sources import Source
 from samesense.data.tuples.convert import tuples_of_pairs
 from samesense.errors import ConfigError
-from samesense.recipes.fitting import DetectedSource, form_of
 from samesense.recipes.methods import METHODS, Method
 from samesense.recipes.mixed.data import Mixture, Part
 from samesense.recipes.mixed.settings import MixedSettings
+from samesense.recipes.planning.fitting import DetectedSource, form_of
 from samesense.recipes.reading import Reading
 from samesense.recipes.settings import SettingsFile, bind, read_settings
 

@@ -25,11 +25,11 @@ from samesense.execution.ranks import world_size
 from samesense.files import write_json
 from samesense.inference.models.load import load
 from samesense.metrics.power_law import fit_learning_curve
-from samesense.recipes.earlier_run import CURVE
 from samesense.recipes.held_out.sets import ComparedSet, Sets
-from samesense.recipes.run_folder import run_or_resume
+from samesense.recipes.run.earlier_run import CURVE
+from samesense.recipes.run.run_folder import run_or_resume
+from samesense.recipes.run.training_run import TrainingRun
 from samesense.recipes.settings import EncoderSettings
-from samesense.recipes.training_run import TrainingRun
 from samesense.reports.run_verdict import Curve
 from samesense.schemas import Record, read_object
 from samesense.types import Floats, Scores

@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 
 from samesense.execution.progress import stage
 from samesense.inference.models.load import load
-from samesense.recipes import run_folder
 from samesense.recipes.held_out.cross_validation import OutOfFold
 from samesense.recipes.held_out.sets import ComparedSet, Sets
-from samesense.recipes.job import Job, TrainingInputs
-from samesense.recipes.matryoshka import described, evaluate_widths
-from samesense.recipes.model_adapters import Adapter
-from samesense.recipes.outcome.measure import Measured, UnbiasedScores, measure, rows_of
-from samesense.recipes.outcome.unbiased import results_by_fold
-from samesense.recipes.outcome.untuned_start import is_untuned
+from samesense.recipes.run import run_folder
+from samesense.recipes.run.job import Job, TrainingInputs
+from samesense.recipes.run.matryoshka import described, evaluate_widths
+from samesense.recipes.run.model_adapters import Adapter
+from samesense.recipes.run.outcome.measure import Measured, UnbiasedScores, measure, rows_of
+from samesense.recipes.run.outcome.unbiased import results_by_fold
+from samesense.recipes.run.outcome.untuned_start import is_untuned
 from samesense.recipes.settings import EncoderSettings
 from samesense.reports.run_verdict import CROSS_FITTED, OUT_OF_FOLD
 from samesense.types import Result

@@ -15,14 +15,14 @@ from samesense.data.sampling import spread_over
 from samesense.execution.progress import stage
 from samesense.execution.ranks import world_size
 from samesense.execution.timing import time_summary
-from samesense.recipes.fold_runs import what_folds_select
 from samesense.recipes.held_out.cross_validation import WEIGHT_SHARES, CrossValidation
 from samesense.recipes.held_out.sets import Sets
-from samesense.recipes.job import Build, Job, Prepare, TrainingInputs
-from samesense.recipes.model_adapters import adapter_of, start_settings
-from samesense.recipes.outcome.conclude import check_outcome
-from samesense.recipes.outcome.learning_curve import COST
-from samesense.recipes.runner import check_job
+from samesense.recipes.run.fold_runs import what_folds_select
+from samesense.recipes.run.job import Build, Job, Prepare, TrainingInputs
+from samesense.recipes.run.model_adapters import adapter_of, start_settings
+from samesense.recipes.run.outcome.conclude import check_outcome
+from samesense.recipes.run.outcome.learning_curve import COST
+from samesense.recipes.run.runner import check_job
 from samesense.training.fit import fit, pick_precision
 from samesense.types import Pair
 

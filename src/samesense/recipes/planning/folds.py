@@ -26,7 +26,7 @@ from samesense.inference.models.load import load
 from samesense.inference.models.model import Model
 from samesense.recipes.held_out.cross_validation import SPLIT_SEED, read_folds, warn_of_leaks
 from samesense.recipes.methods import Method
-from samesense.recipes.run_folder import (
+from samesense.recipes.run.run_folder import (
     FOLD_SCORES,
     FOLDS,
     RESULTS,

@@ -57,7 +57,7 @@ def _recall(model: Model, sentences: Sequence[str], paraphrases: Sequence[str]) 
 @cache
 def _paraphrases() -> dict[str, tuple[list[str], list[str]]]:
     """Return sentences and their paraphrases by language."""
-    file = resources.files("samesense.recipes.outcome") / "paraphrases.tsv"
+    file = resources.files("samesense.recipes.run.outcome") / "paraphrases.tsv"
     by_language: dict[str, tuple[list[str], list[str]]] = {}
     rows = csv.DictReader(file.read_text(encoding="utf-8").splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE)
     for row in rows:

@@ -20,19 +20,19 @@ from samesense.data.tuples.held_out import hold_out_anchors
 from samesense.errors import ConfigError
 from samesense.execution.ranks import is_main, world_size
 from samesense.recipes.cosent.settings import CosentSettings
-from samesense.recipes.dev_split import hold_out, hold_out_share, parse_share, share_for_verdict
-from samesense.recipes.fitting import Fitting, fitting_method
 from samesense.recipes.held_out.cross_validation import CrossValidation, deal_pairs
 from samesense.recipes.held_out.sets import LEAST
-from samesense.recipes.held_out_documents import are_documents, read_with_held_out
-from samesense.recipes.learning_rate import Rate, rate_for
 from samesense.recipes.methods import DATA_TYPES, Method
 from samesense.recipes.mixed.data import Mixture
-from samesense.recipes.mixture import read_mixture
+from samesense.recipes.planning.dev_split import hold_out, hold_out_share, parse_share, share_for_verdict
+from samesense.recipes.planning.fitting import Fitting, fitting_method
+from samesense.recipes.planning.held_out_documents import are_documents, read_with_held_out
+from samesense.recipes.planning.learning_rate import Rate, rate_for
+from samesense.recipes.planning.mixture import read_mixture
+from samesense.recipes.planning.training_plan import TrainingPlan, labelled_training_pairs
 from samesense.recipes.reading import Reading
 from samesense.recipes.settings import EncoderSettings, read_settings, shipped
 from samesense.recipes.supmpn.settings import SupmpnSettings
-from samesense.recipes.training_plan import TrainingPlan, labelled_training_pairs
 
 logger = logging.getLogger(__name__)
 

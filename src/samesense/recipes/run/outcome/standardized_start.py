@@ -20,10 +20,10 @@ from samesense.execution.progress import stage
 from samesense.inference.models.load import load
 from samesense.inference.models.model import Model
 from samesense.recipes.held_out.sets import ComparedSet, Sets
-from samesense.recipes.job import Job
-from samesense.recipes.model_adapters import adapter_of
-from samesense.recipes.outcome.measure import Measured, UnbiasedScores, compared, measure
-from samesense.recipes.run_folder import STANDARDIZED
+from samesense.recipes.run.job import Job
+from samesense.recipes.run.model_adapters import adapter_of
+from samesense.recipes.run.outcome.measure import Measured, UnbiasedScores, compared, measure
+from samesense.recipes.run.run_folder import STANDARDIZED
 from samesense.reports.run_verdict import OUT_OF_FOLD
 from samesense.types import Precision
 

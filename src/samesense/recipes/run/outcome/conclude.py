@@ -16,13 +16,13 @@ from samesense.files import write_text
 from samesense.inference.explain import marked
 from samesense.inference.models.model import Model
 from samesense.recipes.held_out.sets import ComparedSet, Sets
-from samesense.recipes.job import Job
-from samesense.recipes.model_adapters import has_new_head
-from samesense.recipes.outcome.advice import OUT_OF_FOLD_PAIRS, Observations, advice
-from samesense.recipes.outcome.learning_curve import Train, check_learning_curve, measure_curve
-from samesense.recipes.outcome.measure import CONE, Measured, compared
-from samesense.recipes.outcome.merge import check_merge
-from samesense.recipes.run_folder import CHOSEN_SHARE, REPORT
+from samesense.recipes.run.job import Job
+from samesense.recipes.run.model_adapters import has_new_head
+from samesense.recipes.run.outcome.advice import OUT_OF_FOLD_PAIRS, Observations, advice
+from samesense.recipes.run.outcome.learning_curve import Train, check_learning_curve, measure_curve
+from samesense.recipes.run.outcome.measure import CONE, Measured, compared
+from samesense.recipes.run.outcome.merge import check_merge
+from samesense.recipes.run.run_folder import CHOSEN_SHARE, REPORT
 from samesense.reports.figures.curves import Curve
 from samesense.reports.run_page import RunPage, cases_of, run_page
 from samesense.reports.run_verdict import CROSS_FITTED, Finding, Verdict, merged_from

@@ -21,7 +21,6 @@ from samesense.encoder.maps.standardize import FITTED, standardize
 from samesense.errors import DataError, ModelError
 from samesense.evaluation.task import checked_scores
 from samesense.execution.progress import stage
-from samesense.recipes.earlier_run import CHECKPOINTS
 from samesense.recipes.held_out.cross_validation import (
     FOLDS_FOLDER,
     WEIGHT_SHARES,
@@ -32,9 +31,10 @@ from samesense.recipes.held_out.cross_validation import (
     cross_validate,
 )
 from samesense.recipes.held_out.sets import Sets
-from samesense.recipes.job import Build, Job, Prepare, TrainingInputs
-from samesense.recipes.model_adapters import Adapter, adapter_of, has_new_head
-from samesense.recipes.outcome.measure import Measured
+from samesense.recipes.run.earlier_run import CHECKPOINTS
+from samesense.recipes.run.job import Build, Job, Prepare, TrainingInputs
+from samesense.recipes.run.model_adapters import Adapter, adapter_of, has_new_head
+from samesense.recipes.run.outcome.measure import Measured
 from samesense.recipes.settings import EncoderSettings
 from samesense.reports.figures.curves import Curve
 from samesense.training.fit import fit

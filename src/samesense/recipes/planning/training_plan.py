@@ -21,8 +21,6 @@ from samesense.errors import ConfigError
 from samesense.execution.ranks import is_main
 from samesense.execution.timing import clock_time
 from samesense.files import write_json_lines
-from samesense.recipes.dev_split import describe_leaks, describe_shared, iterate_texts
-from samesense.recipes.earlier_run import check_folder_of_run
 from samesense.recipes.held_out.anchor_set import AnchorSet
 from samesense.recipes.held_out.cross_validation import CrossValidation
 from samesense.recipes.held_out.pairs import DEV, HELD_OUT_ANCHORS, TEST, write_pairs
@@ -30,9 +28,11 @@ from samesense.recipes.held_out.section_set import SectionSet
 from samesense.recipes.held_out.sets import ComparedSet, Sets, sets_of, sets_of_run
 from samesense.recipes.methods import Method
 from samesense.recipes.mixed.data import Mixture
+from samesense.recipes.planning.dev_split import describe_leaks, describe_shared, iterate_texts
+from samesense.recipes.run.earlier_run import check_folder_of_run
+from samesense.recipes.run.training_run import TrainingRun
 from samesense.recipes.sections.data import SectionTriplets
 from samesense.recipes.settings import EncoderSettings
-from samesense.recipes.training_run import TrainingRun
 from samesense.types import Result
 
 logger = logging.getLogger(__name__)
@@ -173,7 +173,7 @@ class TrainingPlan:
         it must be ``free``. Nothing is left behind.
         """
         # Loads torch, which a plan that is only shown does without.
-        from samesense.recipes.run_folder import check_new
+        from samesense.recipes.run.run_folder import check_new
 
         if free:
             check_new(Path(output), overwrite=False)
@@ -227,9 +227,9 @@ class TrainingPlan:
     def cross_validate(
         self, folds: str, output: str | Path, *, resume: bool = False, overwrite: bool = False
     ) -> list[Result]:
-        """Evaluate by cross-validation; see :func:`samesense.recipes.folds.cross_validate`."""
+        """Evaluate by cross-validation; see :func:`samesense.recipes.planning.folds.cross_validate`."""
         # Loads torch, as above.
-        from samesense.recipes.folds import cross_validate
+        from samesense.recipes.planning.folds import cross_validate
 
         unsupported = next(
             (name for name in ("merge", "learning_curve", "guard") if getattr(self.settings, name)), None

@@ -16,8 +16,8 @@ from samesense.recipes.held_out.choose_share import ScoredFold, choose_scores
 from samesense.recipes.held_out.cross_validation import OutOfFold
 from samesense.recipes.held_out.scores import HeldOutScores, write_held_out
 from samesense.recipes.held_out.sets import LEAST, ComparedSet, Sets, folds_of_dev
-from samesense.recipes.job import Job
-from samesense.recipes.outcome.measure import Measured, UnbiasedScores
+from samesense.recipes.run.job import Job
+from samesense.recipes.run.outcome.measure import Measured, UnbiasedScores
 from samesense.reports.run_verdict import CROSS_FITTED, OUT_OF_FOLD
 from samesense.training.step_scores import STEP_SCORES, read_step_scores
 from samesense.types import Result

@@ -32,11 +32,11 @@ from samesense.failures import shortened
 from samesense.files import LOCK, only_writer
 from samesense.inference.names import place_of
 from samesense.places import check_folder, name_without_folder
-from samesense.recipes.earlier_run import CHECKPOINTS, CURVE, REFIT, came_to_nothing, check_folder_of_run
 from samesense.recipes.held_out.cross_validation import FOLDS_FOLDER
 from samesense.recipes.held_out.pairs import DEV, MODEL, TEST
 from samesense.recipes.held_out.scores import HELD_OUT_SCORES
-from samesense.recipes.training_run import TrainingRun
+from samesense.recipes.run.earlier_run import CHECKPOINTS, CURVE, REFIT, came_to_nothing, check_folder_of_run
+from samesense.recipes.run.training_run import TrainingRun
 from samesense.reports import read_results
 from samesense.results import Results
 from samesense.training import manifest

@@ -18,14 +18,14 @@ from samesense.execution.progress import stage
 from samesense.execution.ranks import is_main, world_size
 from samesense.execution.timing import Laps
 from samesense.metrics import spearman
-from samesense.recipes import run_folder
-from samesense.recipes.fold_runs import score_of_pairs, standardize_start
 from samesense.recipes.held_out.sets import Sets
-from samesense.recipes.job import Job, TrainingInputs
-from samesense.recipes.model_adapters import Adapter, adapter_of
-from samesense.recipes.outcome.conclude import keeps_start_in_any_case
-from samesense.recipes.outcome.measure import Measured
-from samesense.recipes.outcome.merge import merge
+from samesense.recipes.run import run_folder
+from samesense.recipes.run.fold_runs import score_of_pairs, standardize_start
+from samesense.recipes.run.job import Job, TrainingInputs
+from samesense.recipes.run.model_adapters import Adapter, adapter_of
+from samesense.recipes.run.outcome.conclude import keeps_start_in_any_case
+from samesense.recipes.run.outcome.measure import Measured
+from samesense.recipes.run.outcome.merge import merge
 from samesense.training.fit import TrainOutput, fit
 from samesense.training.step_scores import STEP_SCORES, StepScores
 from samesense.types import Precision
