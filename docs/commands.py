@@ -13,8 +13,8 @@ from cyclopts.help import HelpEntry, HelpPanel
 from rich.console import Console
 
 from samesense.cli.command import TABLES
+from samesense.cli.commands.train import app_of_method
 from samesense.cli.main import COMMANDS, GROUPS, make_app
-from samesense.cli.train import app_of_method
 from samesense.recipes.methods import METHODS
 
 INTRODUCTION = """\

@@ -85,7 +85,7 @@ def files_to_touch() -> list[tuple[str, str, list[str]]]:
             "command",
             command,
             [
-                f"src/samesense/cli/{command}.py",
+                f"src/samesense/cli/commands/{command}.py",
                 _file("samesense.cli.main"),
                 _file(import_module("samesense")._HOME_OF[command]),
                 "src/samesense/__init__.py",

@@ -46,7 +46,7 @@ OTHER_TEXTS = {"encode device", "similarity text1", "similarity text2", "sweep f
 
 
 def command_named(name):
-    return getattr(import_module(f"samesense.cli.{name}"), name)
+    return getattr(import_module(f"samesense.cli.commands.{name}"), name)
 
 
 def kind_of(annotation):

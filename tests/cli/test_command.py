@@ -151,6 +151,6 @@ def test_the_overview_has_the_first_paragraph_of_every_help():
 
 
 def test_no_command_loads_torch_before_it_runs():
-    modules = [f"samesense.cli.{name.replace('-', '_')}" for name in COMMANDS]
+    modules = [f"samesense.cli.commands.{name.replace('-', '_')}" for name in COMMANDS]
     script = f"import sys; sys.modules['torch'] = None; import {', '.join(modules)}"
     subprocess.run([sys.executable, "-c", script], check=True)

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from cyclopts import App
 
-from samesense.cli.harvest import harvest
+from samesense.cli.commands.harvest import harvest
 from samesense.errors import ConfigError
 from samesense.recipes.harvest import recipe
 from samesense.recipes.harvest.recipe import ShardWork

@@ -1,7 +1,7 @@
 import pytest
 from cyclopts import App
 
-from samesense.cli.origin import origin
+from samesense.cli.commands.origin import origin
 from samesense.recipes.origin import recipe
 from samesense.recipes.origin.settings import OriginSettings
 

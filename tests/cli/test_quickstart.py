@@ -6,8 +6,8 @@ import re
 import numpy as np
 import pytest
 
+from samesense.cli.commands.quickstart import summary
 from samesense.cli.output import RERUN
-from samesense.cli.quickstart import summary
 from samesense.data import sample_path
 from samesense.inference.calibration.calibration import Calibration, Logistic
 from samesense.recipes.run import evaluation_phase

@@ -216,7 +216,7 @@ def test_augmentations_by_name(tiny_writer):
 
 
 def test_the_command_shows_examples(tmp_path, capsys):
-    from samesense.cli.augment import augment
+    from samesense.cli.commands.augment import augment
 
     path = tmp_path / "x.jsonl"
     path.write_text('{"query": "a", "pos": ["the big dog runs", "alone"]}\n')

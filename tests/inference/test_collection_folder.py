@@ -312,7 +312,7 @@ def test_what_another_client_deletes_is_gone(folder):
 FULL = """
 import resource, signal, sys
 from samesense.cli.main import main
-from samesense.cli import index
+from samesense.cli.commands import index
 from tests.inference.made_vectors import embedder
 index._embedder = lambda name, precision: embedder()
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

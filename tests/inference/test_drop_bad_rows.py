@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from samesense.cli import index
+from samesense.cli.commands import index
 from tests.command import run_command
 from tests.inference.made_vectors import embedder
 

@@ -315,7 +315,7 @@ def test_real_models_give_the_vectors_of_one_file_and_the_same_bytes_with_any_wo
     """By torch, in this process and in others, whatever the threads here; by the command."""
     import torch
 
-    from samesense.cli.encode import encode as command
+    from samesense.cli.commands.encode import encode as command
     from samesense.encoder.assembly.build import build
     from samesense.encoder.encode import encode as encode_here
 

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import samesense
-from samesense.cli.encode import encode as command
+from samesense.cli.commands.encode import encode as command
 from samesense.data.texts import read_texts
 from samesense.encoder.windows import Reading, cut_into_windows
 from samesense.errors import ConfigError, DataError, OutputError

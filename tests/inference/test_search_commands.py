@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from samesense.cli import index
+from samesense.cli.commands import index
 from samesense.inference.collection import embedder
 from samesense.inference.search import hnsw as search_approximate
 from tests.command import run_command

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import samesense
-from samesense.cli.explain import explain as explain_command
-from samesense.cli.similarity import similarity as similarity_command
+from samesense.cli.commands.explain import explain as explain_command
+from samesense.cli.commands.similarity import similarity as similarity_command
 from samesense.errors import ConfigError, DataError
 from samesense.inference.models.model import Model
 from samesense.inference.sentences import match_sentences, sentence_scores

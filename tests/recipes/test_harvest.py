@@ -162,7 +162,7 @@ def test_a_damaged_shard_is_said(place, tmp_path):
 
 def test_import_is_light():
     heavy = "[m for m in ('torch', 'ray', 'pyarrow', 'scipy') if m in sys.modules]"
-    code = f"import sys, samesense.cli.harvest, samesense.recipes.harvest.settings; print({heavy})"
+    code = f"import sys, samesense.cli.commands.harvest, samesense.recipes.harvest.settings; print({heavy})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout.strip() == "[]", done.stderr
 

@@ -9,7 +9,7 @@ import samesense
 from samesense.data import mapped
 from samesense.data.mapped import is_mapped
 from samesense.data.pairs.read import read_pairs
-from samesense.recipes.planning import plan as train
+from samesense.recipes.planning.plan import plan
 from tests.conftest import WORDS
 
 
@@ -25,7 +25,7 @@ def written(path, rows, labels, words=4):
 
 def trained(path, model, output, **overrides):
     settings = {"model": str(model), "max_steps": 3, "batch_size": 8, "precision": "float32", **overrides}
-    planned = train.plan(str(path), settings=settings)
+    planned = plan(str(path), settings=settings)
     run = planned.run(output)
     return planned, (run.model / "model.safetensors").read_bytes(), (output / "dev.tsv").read_bytes()
 
@@ -66,7 +66,7 @@ def test_three_hundred_thousand_pairs_take_little_memory(tiny_trunk, tmp_path, m
     del pairs
     monkeypatch.setattr(mapped, "MOST_IN_MEMORY", 100_000)
     tracemalloc.start()
-    planned = train.plan(str(path), settings={"model": str(tiny_trunk), "precision": "float32", **overrides})
+    planned = plan(str(path), settings={"model": str(tiny_trunk), "precision": "float32", **overrides})
     planned.lines()
     planned.run(tmp_path / "many")
     peak = tracemalloc.get_traced_memory()[1]

@@ -319,7 +319,7 @@ def test_settings_offer_every_interaction_and_need_no_torch():
     from samesense.context.discriminator.lstm import Interaction
 
     assert OriginSettings.model_fields["interaction"].annotation == Interaction
-    code = "import sys, samesense.cli.origin; sys.exit('torch' in sys.modules)"
+    code = "import sys, samesense.cli.commands.origin; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
 
 

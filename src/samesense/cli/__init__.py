@@ -1,1 +1,1 @@
-"""The command line, one module per command: parse the arguments, call the library, print the result."""
+"""The command line: its program, how commands are made of functions, and what is printed where."""

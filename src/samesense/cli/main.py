@@ -76,7 +76,7 @@ GROUPS = {
 PANELS = {title: Group(title, sort_key=order) for order, title in enumerate(GROUPS)}
 
 COMMANDS = tuple(name for names in GROUPS.values() for name in names)
-"""All commands. Each is a function in a module of the same name, with _ for -."""
+"""All commands. Each is a function in a module of the same name in ``commands``, with _ for -."""
 
 LONG = (
     *GROUPS["Train"],
@@ -116,7 +116,7 @@ def make_app(*, overview: bool = False) -> App:
         for name in names:
             module = name.replace("-", "_")
             summary = summary_of(name) if overview else None
-            path = f"samesense.cli.{module}:{module}"
+            path = f"samesense.cli.commands.{module}:{module}"
             program.command(path, name=name, help=summary, group=PANELS[title], sort_key=order)
     return program
 
@@ -127,7 +127,7 @@ def summary_of(command: str) -> str:
     It is found in the source, since an import of all modules would double the time of ``samesense --help``.
     """
     name = command.replace("-", "_")
-    module = _HOME_OF.get(name, f"samesense.cli.{name}").removeprefix("samesense.").replace(".", "/")
+    module = _HOME_OF.get(name, f"samesense.cli.commands.{name}").removeprefix("samesense.").replace(".", "/")
     source = Path(__file__).parents[1].joinpath(f"{module}.py").read_text(encoding="utf-8")
     function = re.search(rf"^def {name}\(", source, re.MULTILINE)
     # Without such a function, the first docstring of the file is that of the module.
@@ -297,7 +297,7 @@ def _print_method_help(arguments: list[str]) -> bool:
     """Print the settings of a method for ``train --help --method NAME``, in any order; return whether it was that."""
     if arguments[:1] != ["train"] or not {"--help", "-h"} & {*arguments} or "--method" not in arguments[:-1]:
         return False
-    from samesense.cli.train import help_of_method
+    from samesense.cli.commands.train import help_of_method
 
     help_of_method(arguments[arguments.index("--method") + 1])
     return True

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from samesense.api import duplicates
 from samesense.cli.command import command_of
-from samesense.cli.dedup import check_outputs
+from samesense.cli.commands.dedup import check_outputs
 from samesense.cli.output import DropTexts, FileOrInput, FileOrOutput, Flag, Json, logger, put_json
 from samesense.errors import ConfigError
 

@@ -32,7 +32,7 @@ def quickstart(output: Path = Path("runs/quickstart"), /, *, model: str = "defau
         overwrite: replace an earlier run in the output folder.
     """
     import samesense
-    from samesense.cli.train import Flags, train
+    from samesense.cli.commands.train import Flags, train
     from samesense.data import read_pairs, sample_path
     from samesense.inference.calibration.fit import calibrate
     from samesense.recipes.run.earlier_run import is_unfinished

@@ -35,7 +35,7 @@ def mine_negatives(
             positive of an anchor, and none for an anchor without negatives.
         overwrite: replace an existing file.
     """
-    from samesense.cli.dedup import check_outputs
+    from samesense.cli.commands.dedup import check_outputs
     from samesense.inference.names import place_of
     from samesense.inference.tables import FORMATS, Table, write_tables
 
