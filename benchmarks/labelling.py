@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import samesense
-from samesense.execution.folders import append_json, parsed_lines
+from samesense.execution.shards.folders import append_json, parsed_lines
 from samesense.inference.labelling.choose import random_pairs
 
 WAYS = ("random", "bands", "disagreement")

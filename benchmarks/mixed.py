@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import samesense
-from samesense.execution.folders import append_json, parsed_lines
+from samesense.execution.shards.folders import append_json, parsed_lines
 
 NLI: dict[str, Any] = {"loss": "info-nce"}  # contradictions of a premise are its hard negatives
 BOTH: dict[str, Any] = {"from": ("nli", "scored"), "parts": {"nli": NLI}}

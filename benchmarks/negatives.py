@@ -24,7 +24,7 @@ import samesense
 from samesense.data.tuples.convert import tuples_of_pairs
 from samesense.data.tuples.data import TupleData
 from samesense.data.tuples.read import read_tuples
-from samesense.execution.folders import append_json, parsed_lines
+from samesense.execution.shards.folders import append_json, parsed_lines
 from samesense.files import write_json_lines
 
 WAYS: dict[str, dict[str, Any] | None] = {

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import samesense
-from samesense.execution.folders import append_json, parsed_lines
+from samesense.execution.shards.folders import append_json, parsed_lines
 from samesense.recipes.planning import plan as planning
 
 SIZES = (200, 400, 800, 1600)

@@ -16,7 +16,7 @@ import pytest
 from samesense import files, hashes, places
 from samesense.encoder.names import resolve
 from samesense.errors import DataError, ModelError, OutputError
-from samesense.execution.folders import append_json, parsed_lines
+from samesense.execution.shards.folders import append_json, parsed_lines
 from samesense.failures import TEMPORARY_FOLDER, system_reason, writing
 from samesense.files import replacing_folder
 from samesense.urls import matching

@@ -13,8 +13,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from samesense.execution.executors import choose_executor
-from samesense.execution.sharded import Shard, sharded_job
+from samesense.execution.shards.executors import choose_executor
+from samesense.execution.shards.job import Shard, sharded_job
 from tests.dying import dies_at
 
 SIZES = [7] * 8 + [4]

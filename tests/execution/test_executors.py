@@ -11,9 +11,9 @@ from types import SimpleNamespace
 import pytest
 
 from samesense.errors import ConfigError, MissingExtraError, SamesenseError
-from samesense.execution import executors
-from samesense.execution.executors import OnRay, Processes, choose_executor, usual_workers
-from samesense.execution.tasks import Done, Failed, Serial
+from samesense.execution.shards import executors
+from samesense.execution.shards.executors import OnRay, Processes, choose_executor, usual_workers
+from samesense.execution.shards.tasks import Done, Failed, Serial
 from tests.execution.works import OwnGpu, Squares
 
 EXECUTORS = [lambda retries=2: Serial(retries), lambda retries=2: Processes(2, retries)]
@@ -51,7 +51,7 @@ def test_workers_do_not_run_the_script_again(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         "from pathlib import Path\n"
-        "from samesense.execution.executors import Processes\n"
+        "from samesense.execution.shards.executors import Processes\n"
         "from tests.execution.works import Squares\n"
         f"home = Path({str(tmp_path)!r})\n"
         "print('begun', flush=True)\n"
@@ -66,7 +66,7 @@ def test_a_worker_finds_the_functions_of_the_script_that_its_work_needs(tmp_path
     script = tmp_path / "script.py"
     script.write_text(
         "from pathlib import Path\n"
-        "from samesense.execution.executors import Processes\n"
+        "from samesense.execution.shards.executors import Processes\n"
         "from tests.execution.works import Squares\n"
         "class Own(Squares):\n"
         "    pass\n"
@@ -110,7 +110,8 @@ def test_closing_stops_the_workers(tmp_path):
 def test_workers_end_with_a_killed_parent(tmp_path):
     code = (
         "import sys; from pathlib import Path\n"
-        "from samesense.execution.executors import Processes; from tests.execution.works import OwnGpu, Squares\n"
+        "from samesense.execution.shards.executors import Processes\n"
+        "from tests.execution.works import OwnGpu, Squares\n"
         "if __name__ == '__main__':\n"
         f"    for one in Processes(2).run(Squares(Path({str(tmp_path)!r}), seconds=0.01), range(10**9)):\n"
         "        print(one.result[1], flush=True)\n"

@@ -13,8 +13,9 @@ import pytest
 from filelock import FileLock
 
 from samesense.errors import DataError, OutputError, SamesenseError
-from samesense.execution import folders, sharded
-from samesense.execution.sharded import ShardedJob
+from samesense.execution.shards import folders
+from samesense.execution.shards import job as sharded
+from samesense.execution.shards.job import ShardedJob
 from tests.execution.sharded_world import SIZES, Digits, make, manifest, shards
 from tests.messages import listen
 

@@ -103,7 +103,7 @@ class Formats:
         self.open_shards(folder)
 
     def open_shards(self, folder):
-        from samesense.execution.tasks import Serial
+        from samesense.execution.shards.tasks import Serial
         from samesense.inference.shards.encode import ShardSettings, encode_shards
 
         source = folder.parent / "texts.txt"

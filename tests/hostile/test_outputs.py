@@ -12,7 +12,7 @@ import pytest
 from transformers import Trainer
 
 from samesense.errors import DataError, OutputError
-from samesense.execution.sharded import sharded_job
+from samesense.execution.shards.job import sharded_job
 from samesense.files import replacing_folder, write_text
 from samesense.places import check_folder, check_inside, check_place
 from tests.command import run_command

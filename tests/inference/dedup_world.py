@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from samesense.execution.executors import choose_executor
+from samesense.execution.shards.executors import choose_executor
 from samesense.inference.duplicates import link_shards, vector_shards
 from samesense.inference.duplicates.dedup import dedup
 from samesense.inference.duplicates.match import match

@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 
-from samesense.execution.executors import choose_executor
+from samesense.execution.shards.executors import choose_executor
 from samesense.inference.collection.embedder import Embedder
 from samesense.inference.shards.encode import ShardSettings, encode_shards
 from tests.inference.made_vectors import encode

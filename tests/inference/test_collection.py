@@ -387,7 +387,7 @@ def test_the_arithmetic_of_a_model_with_a_map_is_that_of_the_model(precision):
 def test_no_torch_is_imported_where_vectors_are_given():
     code = (
         "import sys; import samesense.inference.collection.collection, samesense.inference.search.mining, "
-        "samesense.inference.search.mining, samesense.cli.commands.index, samesense.cli.commands.mine, samesense.cli.commands.dedup; "
+        "samesense.cli.commands.index, samesense.cli.commands.mine, samesense.cli.commands.dedup; "
         "print([m for m in ('torch', 'sentence_transformers', 'sklearn', 'usearch') if m in sys.modules])"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"

@@ -14,8 +14,8 @@ import pytest
 
 from samesense.data.texts import read_texts
 from samesense.errors import ConfigError, DataError, ModelError, OutputError, SamesenseError
-from samesense.execution.executors import OnRay, choose_executor
-from samesense.execution.tasks import Serial
+from samesense.execution.shards.executors import OnRay, choose_executor
+from samesense.execution.shards.tasks import Serial
 from samesense.inference.shards import encode as recipe
 from samesense.inference.shards import input as inputs
 from samesense.inference.shards.encode import EncodeWork, ShardSettings

@@ -21,7 +21,7 @@ from samesense.cli.commands.encode import encode as command
 from samesense.data.texts import read_texts
 from samesense.encoder.windows import Reading, cut_into_windows
 from samesense.errors import ConfigError, DataError, OutputError
-from samesense.execution.tasks import Serial
+from samesense.execution.shards.tasks import Serial
 from samesense.inference.columns import read_texts_with_columns
 from samesense.inference.onnx.encoder import OnnxEncoder
 from samesense.inference.shards.encode import ShardSettings, encode_shards

@@ -12,7 +12,7 @@ from samesense.context.generator.language_models import open_language_model
 from samesense.context.origin.load import open_origin
 from samesense.context.origin.reader import Reader
 from samesense.errors import ConfigError, DataError, ModelError, OutputError
-from samesense.execution.executors import choose_executor
+from samesense.execution.shards.executors import choose_executor
 from samesense.inference.models.load import load
 from samesense.inference.shards.encode import ShardSettings, encode_shards
 from samesense.recipes.context import estimate

@@ -126,7 +126,7 @@ def _sharing(
     work: Path | None,
 ) -> Sharing | None:
     """Return how a search is shared among workers; ``None`` if it is done in this process."""
-    from samesense.execution.executors import choose_executor
+    from samesense.execution.shards.executors import choose_executor
     from samesense.execution.threads import cores
     from samesense.inference.duplicates.vector_shards import Sharing, check_shared_folder
 

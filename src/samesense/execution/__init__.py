@@ -1,1 +1,1 @@
-"""Shards of work in, finished shards out: in this process, in several, or on a Ray cluster."""
+"""How work runs: shards on many workers, the trainer, threads and devices; its progress, and what was not read."""

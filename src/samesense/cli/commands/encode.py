@@ -19,7 +19,7 @@ from samesense.types import TaskName
 from samesense.urls import Name
 
 if TYPE_CHECKING:
-    from samesense.execution.tasks import Executor
+    from samesense.execution.shards.tasks import Executor
 
 # Commands import what they use when they run, so that --help and completion stay quick.
 
@@ -168,7 +168,7 @@ def _shard_format(output: str, requested: str | None) -> str:
 def _executor(
     workers: int | None, name: Literal["embedded", "ray"] | None, address: str | None, device: str
 ) -> Executor:
-    from samesense.execution.executors import choose_executor
+    from samesense.execution.shards.executors import choose_executor
     from samesense.execution.threads import cores
 
     # Workers share a GPU badly: each would load the model.

@@ -10,7 +10,7 @@ from samesense.api import training
 from samesense.cli.command import command_of
 from samesense.cli.flags import flags, given_settings
 from samesense.cli.output import RERUN, Output, on_interrupt, put
-from samesense.execution.sharded import MANIFEST
+from samesense.execution.shards.job import MANIFEST
 from samesense.recipes.harvest.settings import HarvestSettings
 
 Flags: Any = flags({"harvest": HarvestSettings})

@@ -23,8 +23,8 @@ import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from samesense.errors import DataError
-from samesense.execution.sharded import Shard, ShardedJob, sharded_job
-from samesense.execution.tasks import Executor
+from samesense.execution.shards.job import Shard, ShardedJob, sharded_job
+from samesense.execution.shards.tasks import Executor
 from samesense.files import map_array, replacing
 from samesense.inference.duplicates.links import Links, ListSearch, RangeLinks
 from samesense.inference.duplicates.vector_shards import LINK_SHARDS, LIST_SHARDS, SHARDED

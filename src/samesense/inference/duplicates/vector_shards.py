@@ -21,8 +21,8 @@ from samesense.choices import Chunk
 from samesense.data.rows.table_options import table_options
 from samesense.encoder.cosine import nonzero_rows
 from samesense.errors import ConfigError
-from samesense.execution.sharded import MANIFEST
-from samesense.execution.tasks import Executor
+from samesense.execution.shards.job import MANIFEST
+from samesense.execution.shards.tasks import Executor
 from samesense.files import read_json, replacing, write_lines
 from samesense.inference.encode import BLOCK_TEXTS
 from samesense.inference.search.exact import unit_rows

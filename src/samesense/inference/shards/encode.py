@@ -3,8 +3,8 @@
     samesense encode models/mine texts.txt --output vectors --shard-size 100000 --workers 16
 
 The folder holds ``shards/00000.npy`` (or ``.parquet``) and so on, in the order of the rows, and ``input.json`` with the
-position of each shard in the input files; see also :mod:`samesense.execution.sharded`. Workers read their own rows, so
-that the machines of a cluster need the input and the model, but no shared disk.
+position of each shard in the input files; see also :mod:`samesense.execution.shards.job`. Workers read their own rows,
+so that the machines of a cluster need the input and the model, but no shared disk.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from samesense.choices import BackendOption, Chunk
 from samesense.encoder.cosine import checked_rows, unit
 from samesense.encoder.vectors.quantize import Quantizer, VectorType
 from samesense.errors import DataError, ModelError
-from samesense.execution.executors import OnRay
-from samesense.execution.folders import Folder
 from samesense.execution.progress import progress_bar, stage
 from samesense.execution.settings import Settings
-from samesense.execution.sharded import Shard, ShardedJob, sharded_job
-from samesense.execution.tasks import Executor
+from samesense.execution.shards.executors import OnRay
+from samesense.execution.shards.folders import Folder
+from samesense.execution.shards.job import Shard, ShardedJob, sharded_job
+from samesense.execution.shards.tasks import Executor
 from samesense.execution.threads import torch_threads
 from samesense.execution.unread import counted, note
 from samesense.failures import DAMAGED

@@ -9,8 +9,8 @@ import numpy as np
 from samesense.encoder.vectors.quantize import Quantizer
 from samesense.encoder.vectors.stored import stored_rows
 from samesense.errors import DataError
-from samesense.execution.folders import folder_at
-from samesense.execution.sharded import MANIFEST, SHARDS
+from samesense.execution.shards.folders import folder_at
+from samesense.execution.shards.job import MANIFEST, SHARDS
 from samesense.inference.shards.encode import VECTORS
 from samesense.types import Embeddings
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from samesense.context.corpus.corpus import Corpus
 from samesense.context.generator.base import KINDS
-from samesense.execution.executors import usual_workers
 from samesense.execution.progress import progress_bar, stage
+from samesense.execution.shards.executors import usual_workers
 from samesense.execution.threads import torch_threads
 from samesense.execution.timing import time_summary
 from samesense.recipes.context.documents import Documents

@@ -23,7 +23,7 @@ from typing import Any
 from samesense.context.origin.origin import FILE as ORIGIN_FILE
 from samesense.encoder.saving.card import RIGHTS, set_rights
 from samesense.encoder.saving.storage import save
-from samesense.execution.sharded import SHARDS
+from samesense.execution.shards.job import SHARDS
 from samesense.files import only_writer, read_json, replacing_folder
 from samesense.recipes.context.documents import Documents
 from samesense.recipes.context.report import COMPARED, REPORT, SURROGATE, VERDICT, evaluate, speed, write_report

@@ -1,4 +1,4 @@
-"""What the folder of a harvest holds beside shards and manifest; for these see :mod:`samesense.execution.sharded`."""
+"""What the folder of a harvest holds beside what :mod:`samesense.execution.shards.job` writes there."""
 
 VECTORS = "vectors"
 """Folder of the vectors of the sentences that take part, in a harvest by next words: shards of its own."""

@@ -3,7 +3,7 @@
     samesense harvest --origin origins/mine --pairs 100000 --output harvests/mine --workers 8
 
 The folder holds ``shards/00000.parquet`` and so on, with the columns ``sentence1``, ``sentence2``, ``score``, ``kind``
-and where each sentence stands; for the rest see :mod:`samesense.execution.sharded`.
+and where each sentence stands; for the rest see :mod:`samesense.execution.shards.job`.
 
 Source: Sun et al. 2022 (TACL), section 3.4: 100M pairs scored by the method of section 3.3.
 Differs: the paper does not say how pairs are chosen; see :class:`~samesense.context.harvest.plan.Plan`.
@@ -30,10 +30,10 @@ from samesense.context.harvest.plan import Plan, Planned
 from samesense.context.harvest.scores import OriginScorer, Scored, open_scorer
 from samesense.context.harvest.vectors import check_targets
 from samesense.errors import DataError, ModelError
-from samesense.execution.executors import choose_executor
 from samesense.execution.progress import stage
-from samesense.execution.sharded import Shard, ShardedJob, sharded_job
-from samesense.execution.tasks import Executor
+from samesense.execution.shards.executors import choose_executor
+from samesense.execution.shards.job import Shard, ShardedJob, sharded_job
+from samesense.execution.shards.tasks import Executor
 from samesense.execution.unread import counted, note
 from samesense.files import as_object
 from samesense.recipes.harvest.folder import COLUMNS

@@ -8,8 +8,8 @@ from pydantic import Field, model_validator
 
 from samesense.choices import ExecutorName
 from samesense.context.harvest.plan import Mixture
-from samesense.execution.executors import choose_executor
-from samesense.execution.tasks import RETRIES, Executor
+from samesense.execution.shards.executors import choose_executor
+from samesense.execution.shards.tasks import RETRIES, Executor
 
 _HOW = ("workers", "executor", "address", "retries")
 """Settings that decide how a harvest is made, not what it is."""

@@ -20,8 +20,8 @@ from samesense.context.origin.word_origin import WordOrigin
 from samesense.encoder.vectors.quantize import Quantizer
 from samesense.encoder.vectors.stored import stored_rows
 from samesense.errors import ModelError
-from samesense.execution.executors import usual_workers
-from samesense.execution.sharded import Shard, sharded_job
+from samesense.execution.shards.executors import usual_workers
+from samesense.execution.shards.job import Shard, sharded_job
 from samesense.execution.threads import torch_threads
 from samesense.execution.unread import counted, note
 from samesense.hashes import rows_hash

@@ -18,9 +18,9 @@ from samesense.context.origin.similarity import Normalisation, Weights
 from samesense.data.documents import Paragraphs
 from samesense.data.sentence_splitting import Language
 from samesense.errors import ConfigError
-from samesense.execution.executors import choose_executor
 from samesense.execution.settings import Settings, comma_separated
-from samesense.execution.tasks import RETRIES, Executor
+from samesense.execution.shards.executors import choose_executor
+from samesense.execution.shards.tasks import RETRIES, Executor
 from samesense.hub import check_model
 from samesense.recipes.settings import bind, read_settings
 from samesense.types import Precision

@@ -1,7 +1,7 @@
 """The stages of an Origin by next words: read reference sentences, and fit the parts of a vector on them.
 
 Reading is what takes long. Its shards are resumed, made exactly once, and shared by processes or a Ray cluster; see
-:mod:`samesense.execution.sharded`.
+:mod:`samesense.execution.shards.job`.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from samesense.data.sentences import unlabelled_texts
 from samesense.encoder.forward.precision import inference_precision
 from samesense.encoder.maps.whitening import Whitening
 from samesense.errors import ConfigError, ModelError
-from samesense.execution.executors import usual_workers
-from samesense.execution.sharded import Shard, ShardedJob, sharded_job
+from samesense.execution.shards.executors import usual_workers
+from samesense.execution.shards.job import Shard, ShardedJob, sharded_job
 from samesense.execution.threads import torch_threads
 from samesense.execution.unread import counted, note
 from samesense.files import read_json, write_json

@@ -21,7 +21,7 @@ from pydantic import Field
 from samesense.data.pairs.data import PairData
 from samesense.data.pairs.keys import pair_key
 from samesense.errors import ConfigError, DataError
-from samesense.execution.sharded import MANIFEST, SHARDS
+from samesense.execution.shards.job import MANIFEST, SHARDS
 from samesense.files import read_json
 from samesense.hashes import content_hash, json_hash
 from samesense.parquet.table import FIX, read_table

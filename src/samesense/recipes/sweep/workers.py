@@ -15,8 +15,8 @@ from multiprocessing.process import BaseProcess
 from typing import Literal
 
 from samesense.errors import ConfigError, OutputError
-from samesense.execution.parent import when_parent_ends
-from samesense.execution.spawned import start
+from samesense.execution.shards.parent import when_parent_ends
+from samesense.execution.shards.spawned import start
 from samesense.execution.threads import cores
 from samesense.execution.unread import counted
 from samesense.hashes import json_hash

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from samesense.errors import DataError, OutputError, SamesenseError
-from samesense.execution.folders import folder_at
 from samesense.execution.progress import progress_bar, stage
-from samesense.execution.tasks import Executor, Failed, Work
+from samesense.execution.shards.folders import folder_at
+from samesense.execution.shards.tasks import Executor, Failed, Work
 from samesense.execution.unread import Unread
 from samesense.execution.versions import changes, environment
 from samesense.hashes import content_hash

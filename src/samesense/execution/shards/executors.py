@@ -18,9 +18,9 @@ from typing import Any
 
 from samesense.choices import ExecutorName
 from samesense.errors import ConfigError
-from samesense.execution.parent import when_parent_ends
-from samesense.execution.spawned import start
-from samesense.execution.tasks import RETRIES, Answer, Executor, Outcome, Pending, Serial, Work, answer, failed
+from samesense.execution.shards.parent import when_parent_ends
+from samesense.execution.shards.spawned import start
+from samesense.execution.shards.tasks import RETRIES, Answer, Executor, Outcome, Pending, Serial, Work, answer, failed
 from samesense.execution.threads import cores
 from samesense.failures import imported, shortened
 
@@ -62,7 +62,7 @@ class Processes:
         self._retries = retries
 
     def run(self, work: Work, tasks: Iterable[int]) -> Generator[Outcome, None, None]:
-        """Do tasks; see :class:`~samesense.execution.tasks.Executor`."""
+        """Do tasks; see :class:`~samesense.execution.shards.tasks.Executor`."""
         pending = Pending(tasks, self._retries)
         idle: list[_Worker] = []
         busy: dict[Any, _Worker] = {}
@@ -170,7 +170,7 @@ class OnRay:
         self._gpus = gpus
 
     def run(self, work: Work, tasks: Iterable[int]) -> Generator[Outcome, None, None]:
-        """Do tasks; see :class:`~samesense.execution.tasks.Executor`.
+        """Do tasks; see :class:`~samesense.execution.shards.tasks.Executor`.
 
         ConfigError if no cluster is at the address, or none of its machines has a GPU and tasks take one.
         """
