@@ -194,16 +194,16 @@ def compare(  # noqa: PLR0913 - the flags of the command
         check_results(results, [*inputs, *names_among(output)])
 
     finished = Results()
-    kept: list[Result] = []
+    written: list[Result] = []
 
     def keep(rows: Sequence[Result]) -> None:
         finished.extend(rows)
         if results is not None and rows:
             with UnwrittenError.holding(finished):
                 append_results(Path(results), rows)
-            kept.extend(rows)
+            written.extend(rows)
 
-    with _kept_named(results, kept):
+    with _kept_named(results, written):
         report = run(
             models,
             data,

@@ -138,8 +138,8 @@ def explain(
         return match_sentences(load(model, precision=precision, texts=[text1, text2]), [(text1, text2)])[0]
     from samesense.inference.explain import explain as run
 
-    opened = load(model, precision=precision)
-    if by == "auto" and opened.explainer is not None:
-        explanation: Contexts | WordExplanation = opened.explainer(text1, text2, top=top)
+    loaded = load(model, precision=precision)
+    if by == "auto" and loaded.explainer is not None:
+        explanation: Contexts | WordExplanation = loaded.explainer(text1, text2, top=top)
         return explanation
-    return run(opened, text1, text2, by=by)
+    return run(loaded, text1, text2, by=by)

@@ -135,9 +135,9 @@ def _refuse_changes(values: Iterable[Any], kind: pa.DataType) -> None:
     filled = [value for value in values if value is not None]
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
         refused = bool if pa.types.is_floating(kind) else bool | float
-        others = [other for other in set(map(type, filled)) if issubclass(other, refused)]
-        if others:
-            raise TypeError(f"{kind} holds no {others[0].__name__}")
+        misfits = [value_type for value_type in set(map(type, filled)) if issubclass(value_type, refused)]
+        if misfits:
+            raise TypeError(f"{kind} holds no {misfits[0].__name__}")
     elif _is_list(kind):
         _refuse_changes(chain.from_iterable(filled), kind.value_type)
     elif pa.types.is_struct(kind):

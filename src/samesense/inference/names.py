@@ -56,10 +56,10 @@ def settled_name(name: str) -> str:
     if kind in ("python", "python-score", "chat") or path == "default":
         return name
     with suppress(OSError, RuntimeError):  # no file has such a name
-        place = Path(path).expanduser()
-        if place.exists():
+        expanded = Path(path).expanduser()
+        if expanded.exists():
             prefix = f"{kind}:" if kind else ""
-            return f"{prefix}{place.resolve()}{mark}{options}{maps}"
+            return f"{prefix}{expanded.resolve()}{mark}{options}{maps}"
     return name
 
 

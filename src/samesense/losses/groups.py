@@ -42,12 +42,12 @@ def padded_lists(groups: Tensor, scores: Tensor, labels: Tensor) -> tuple[Tensor
     _, index, sizes = torch.unique(groups, return_inverse=True, return_counts=True)
     order = index.argsort(stable=True)
     lists = index[order]
-    places = torch.arange(len(order), device=order.device) - (sizes.cumsum(0) - sizes)[lists]
+    positions = torch.arange(len(order), device=order.device) - (sizes.cumsum(0) - sizes)[lists]
     shape = (len(sizes), int(sizes.max()))
-    score_lists = scores.new_zeros(shape).index_put((lists, places), scores[order])
-    label_lists = labels.new_zeros(shape).index_put((lists, places), labels[order])
+    score_lists = scores.new_zeros(shape).index_put((lists, positions), scores[order])
+    label_lists = labels.new_zeros(shape).index_put((lists, positions), labels[order])
     present = torch.zeros(shape, dtype=torch.bool, device=scores.device)
-    present[lists, places] = True
+    present[lists, positions] = True
     return score_lists, label_lists, present
 
 

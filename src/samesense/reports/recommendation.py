@@ -197,13 +197,13 @@ def _not_apart(recommendation: Recommendation) -> str:
     if all(map(_is_same, close)):
         return f"equal to {' and '.join(comparison.reference for comparison in close)} on every example"
     close = sorted(close, key=lambda comparison: comparison.difference)
-    named = [
+    descriptions = [
         f"{comparison.reference} ({_difference(comparison, recommendation.ranking.measure)})"
         for comparison in close[:NAMED]
     ]
     if len(close) > NAMED:
-        named.append(f"{len(close) - NAMED} more")
-    unsure = f"not shown to be better than {' or '.join(named)}"
+        descriptions.append(f"{len(close) - NAMED} more")
+    unsure = f"not shown to be better than {' or '.join(descriptions)}"
     if not recommendation.measured:
         return unsure
     equals = [standing for standing in recommendation.ranking.standings if standing.model in recommendation.equals]

@@ -168,8 +168,8 @@ def curve_figure(curves: Curves, dataset: str, stem: str, *, reference: str, sty
 
     The caption says how soon each variant reaches the best score of the reference.
     """
-    named = [replace(curve, name=variant) for variant, by_seed in curves.items() for curve in by_seed.values()]
-    plot = learning_curves(named, name=stem, styles=styles)
+    by_variant = [replace(curve, name=variant) for variant, by_seed in curves.items() for curve in by_seed.values()]
+    plot = learning_curves(by_variant, name=stem, styles=styles)
     sentences = [
         f"{steps.variant} reaches the best dev score of {steps.baseline} ({100 * steps.level:.1f} at step "
         f"{np.mean(steps.baseline_steps):.0f}) at step {steps.text()}."

@@ -71,9 +71,11 @@ def compared_best(ranking: Ranking) -> list[Comparison]:
     They are those with the reference and with the second, and with every other model from which the best cannot be
     told apart.
     """
-    named = {ranking.reference, *(standing.model for standing in ranking.standings[1:2])}
+    references = {ranking.reference, *(standing.model for standing in ranking.standings[1:2])}
     return [
-        comparison for comparison in ranking.best_others if comparison.reference in named or not comparison.significant
+        comparison
+        for comparison in ranking.best_others
+        if comparison.reference in references or not comparison.significant
     ]
 
 

@@ -226,12 +226,12 @@ class NeighbourBatches(_OrderedBatches):
         for position in range(len(examples)):
             if not free[position]:
                 continue
-            others = np.flatnonzero(free)
-            size = min(NEIGHBOURS, len(others))
-            cosines = vectors[others] @ vectors[position]
+            ungrouped = np.flatnonzero(free)
+            size = min(NEIGHBOURS, len(ungrouped))
+            cosines = vectors[ungrouped] @ vectors[position]
             # The example itself is in its group, also where another one has the same vector.
-            cosines[others == position] = np.inf
-            group = others[np.argpartition(-cosines, size - 1)[:size]]
+            cosines[ungrouped == position] = np.inf
+            group = ungrouped[np.argpartition(-cosines, size - 1)[:size]]
             free[group] = False
             yield examples[group]
 

@@ -37,10 +37,10 @@ def frozen_layers(model: SentenceTransformer | CrossEncoder, count: int | None) 
         return
     check_freezable(model, count)
     base: Any = model[0].model.base_model
-    part = _FrozenPart(base, layer_stack(base, base.config.num_hidden_layers), count)
+    frozen = _FrozenPart(base, layer_stack(base, base.config.num_hidden_layers), count)
     with ExitStack() as undo:
-        undo.enter_context(part.replaced())
-        for weight in part.find_weights(model):
+        undo.enter_context(frozen.replaced())
+        for weight in frozen.find_weights(model):
             weight.requires_grad_(False)
             undo.callback(weight.requires_grad_, True)
         yield

@@ -92,12 +92,12 @@ def _with_candidates(held_out: TupleData, train: TupleData, seed: int, *, apart:
     positives = dict.fromkeys(chain.from_iterable(held_out.positives))
     if apart:
         trained = {*train.anchors, *chain.from_iterable([*train.positives, *train.negatives])}
-        others = [text for text in dict.fromkeys(chain.from_iterable(held_out.negatives)) if text not in trained]
+        distractors = [text for text in dict.fromkeys(chain.from_iterable(held_out.negatives)) if text not in trained]
     else:
-        others = list(dict.fromkeys(chain.from_iterable(train.positives)))
-    others = [text for text in others if text not in positives]
+        distractors = list(dict.fromkeys(chain.from_iterable(train.positives)))
+    distractors = [text for text in distractors if text not in positives]
     room = max(0, MOST_CANDIDATES - len(positives))
-    candidates = (*positives, *(others[index] for index in draw_positions(len(others), room, seed)))
+    candidates = (*positives, *(distractors[index] for index in draw_positions(len(distractors), room, seed)))
     description = f"held out, each to find its positives among {len(candidates):,} texts"
     if not apart:
         description += "; these positives are trained on too, as anchors share them"

@@ -67,5 +67,5 @@ def _ids(tokenizer: Any, text: str) -> list[int]:
 def _marks(tokenizer: Any) -> tuple[list[int], list[int]]:
     """Return the special tokens that stand before a text, and those behind it."""
     ids = tokenizer("a", return_special_tokens_mask=True)
-    places = [index for index, is_special in enumerate(ids["special_tokens_mask"]) if not is_special]
-    return ids["input_ids"][: places[0]], ids["input_ids"][places[-1] + 1 :]
+    positions = [index for index, is_special in enumerate(ids["special_tokens_mask"]) if not is_special]
+    return ids["input_ids"][: positions[0]], ids["input_ids"][positions[-1] + 1 :]

@@ -109,13 +109,13 @@ class FunctionEncoder:
         return unit(rows)
 
 
-def is_function(given: object) -> bool:
+def is_function(model: object) -> bool:
     """Return whether something is a function, and not a model, which can be called, too."""
-    return callable(given) and not (hasattr(given, "encode") or hasattr(given, "predict"))
+    return callable(model) and not (hasattr(model, "encode") or hasattr(model, "predict"))
 
 
 def open_kind(
-    kind: str, place: str, *, device: str | None = None, precision: Precision = "auto", deterministic: bool = False
+    kind: str, target: str, *, device: str | None = None, precision: Precision = "auto", deterministic: bool = False
 ) -> Model:
     """Open what stands behind the colon of a name; see :data:`~samesense.encoder.names.NAME_KINDS`.
 
@@ -123,26 +123,26 @@ def open_kind(
     cannot be read.
     """
     if kind in ("origin", "chat"):
-        model = _open_function(kind, place, device, precision, deterministic=deterministic)
-        model.reopen = partial(_open_function, kind, place, device, precision, deterministic=deterministic)
+        model = _open_function(kind, target, device, precision, deterministic=deterministic)
+        model.reopen = partial(_open_function, kind, target, device, precision, deterministic=deterministic)
         return model
     if kind == "python-score":
-        return Model(score=_imported(place, kind), protocol=f"scores by {place}")
+        return Model(score=_imported(target, kind), protocol=f"scores by {target}")
     if kind == "python":
-        return Model(FunctionEncoder(_imported(place, kind), f"cosine, embeddings by {place}"))
-    return Model(_vectors(place) if kind == "vectors" else _words(place))
+        return Model(FunctionEncoder(_imported(target, kind), f"cosine, embeddings by {target}"))
+    return Model(_vectors(target) if kind == "vectors" else _words(target))
 
 
-def _open_function(kind: str, place: str, device: str | None, precision: Precision, *, deterministic: bool) -> Model:
+def _open_function(kind: str, target: str, device: str | None, precision: Precision, *, deterministic: bool) -> Model:
     """Open what holds files and connections, and so is opened again where it was pickled."""
     if deterministic and kind != "chat":
         raise ConfigError(
-            f"{kind}:{place} reads texts of one length together, which decides the last bits; received "
+            f"{kind}:{target} reads texts of one length together, which decides the last bits; received "
             "`deterministic`. Leave it out."
         )
     if kind == "origin":
-        return _of_origin(open_origin(place, precision=precision, device=device))
-    return Model(score=Chat(place), protocol=f"0 to 5 by {place}, a chat model")
+        return _of_origin(open_origin(target, precision=precision, device=device))
+    return Model(score=Chat(target), protocol=f"0 to 5 by {target}, a chat model")
 
 
 def open_origin(place: str, *, precision: Precision = "auto", device: str | None = None) -> Origin | WordOrigin:
@@ -213,7 +213,7 @@ def _words(place: str) -> FunctionEncoder:
 
 
 def _words_reading(words: WordVectors) -> Reading:
-    return Reading(None, lambda texts: [len(one.all) for one in words.pieces(texts)], _no_spans, words.pieces)
+    return Reading(None, lambda texts: [len(pieces.all) for pieces in words.pieces(texts)], _no_spans, words.pieces)
 
 
 def _no_spans(text: str) -> list[Span]:
@@ -244,11 +244,11 @@ def _imported(name: str, kind: str) -> Any:
     return function
 
 
-def _content(place: Path) -> str:
+def _content(location: Path) -> str:
     """Return the SHA-256 of a file, with the texts that belong to an array, or of the files of a folder."""
-    paths = sorted(place.iterdir()) if place.is_dir() else [place]
-    if place.suffix == ".npy":
-        paths.append(place.with_suffix(".txt"))
+    paths = sorted(location.iterdir()) if location.is_dir() else [location]
+    if location.suffix == ".npy":
+        paths.append(location.with_suffix(".txt"))
     files = [path for path in paths if path.is_file()]
     # With names and sizes, so that it counts where one file ends and the next begins.
     return content_hash(piece for path in files for piece in (f"{path.name} {path.stat().st_size} ".encode(), path))

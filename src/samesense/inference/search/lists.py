@@ -314,5 +314,5 @@ def _candidates(scores: npt.NDArray[np.floating], count: int) -> Indices:
     maxima = scores[:, : groups * size].reshape(rows, size, groups).max(axis=1)
     nearest_groups = np.argpartition(-maxima, count - 1, axis=1)[:, :count]
     members = nearest_groups[:, None, :] + groups * np.arange(size)[:, None]
-    rest = np.arange(groups * size, columns)
-    return np.concatenate([members.reshape(rows, -1), np.broadcast_to(rest, (rows, len(rest)))], axis=1)
+    ungrouped = np.arange(groups * size, columns)
+    return np.concatenate([members.reshape(rows, -1), np.broadcast_to(ungrouped, (rows, len(ungrouped)))], axis=1)

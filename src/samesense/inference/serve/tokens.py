@@ -57,11 +57,11 @@ class FastTokens:
         again = self._tokenizer.encode(text)
         bare = [token for token, special in zip(again.ids, again.special_tokens_mask, strict=True) if not special]
         if list(ids) not in (again.ids, bare):
-            shown = str(list(ids)[:8])
+            listed = str(list(ids)[:8])
             if len(ids) > 8:
-                shown += " ..."
+                listed += " ..."
             raise DataError(
-                f"Token ids must be those of the served model's tokenizer, which does not turn any text into {shown}. "
+                f"Token ids must be those of the served model's tokenizer, which does not turn any text into {listed}. "
                 "Send the text itself."
             )
         return str(text)

@@ -77,8 +77,8 @@ def fitting_method(
         # A shipped file is called METHOD or METHOD-VARIANT, and one method may begin with the name of another.
         method = max((name for name in METHODS if config.startswith(name)), key=len)
     if method not in ("auto", "mixed"):
-        named = method_named(method)
-        return Fitting(named, _form_of_method(named, config), columns=reading.columns)
+        requested = method_named(method)
+        return Fitting(requested, _form_of_method(requested, config), columns=reading.columns)
     if isinstance(data, DATA_TYPES):
         are_triplets = isinstance(data, PairData) and data.kind == "triplet"
         if are_triplets and not ranks_triplets and _is_for_triplets(config, overrides):

@@ -306,8 +306,8 @@ def card_of(output: Path, record: Mapping[str, Any]) -> Card:
         method += f" into {start}"
     trained = [row for row in results if row.seed is not None]
     if record.get("verdict", {}).get("keep_reason"):
-        kept = record.get(STANDARDIZED_START, "kept as it is")
-        method = f"{kept}, as training by {record['method']} was not shown to help"
+        start_in_words = record.get(STANDARDIZED_START, "kept as it is")
+        method = f"{start_in_words}, as training by {record['method']} was not shown to help"
         trained = [row for row in results if row.model.endswith(STANDARDIZED)]
     return Card(
         name=output.resolve().name,
