@@ -14,7 +14,6 @@ from samesense.metrics import (
     f1_at,
     precision_at,
     recall_at,
-    threshold_at,
 )
 from tests.references import classification as reference
 
@@ -65,33 +64,6 @@ def test_measures_equal_scikit_learn(threshold):
     assert recall_at(scores, labels, threshold) == pytest.approx(recall_score(labels, called), abs=1e-14)
 
 
-@settings(max_examples=150, deadline=None)
-@given(
-    st.lists(st.tuples(st.integers(-3, 3), st.integers(0, 1)), min_size=2, max_size=12),
-    st.sampled_from(["precision", "recall"]),
-    st.sampled_from([0.3, 0.5, 2 / 3, 0.9, 1.0]),
-)
-def test_no_other_threshold_has_more_at_a_precision_or_recall(items, bound, least):
-    scores, labels = zip(*items, strict=True)
-    assume(len(set(labels)) == 2)
-    threshold = threshold_at(scores, labels, **{bound: least})
-    expected = reference.best_at(scores, labels, **{bound: least})
-    if expected is None:
-        assert threshold == np.inf
-        return
-    reached = {"precision": precision_at(scores, labels, threshold), "recall": recall_at(scores, labels, threshold)}
-    assert reached.pop(bound) >= least
-    assert [*reached.values()] == pytest.approx([expected])
-
-
-def test_of_equal_recall_at_a_precision_the_highest_threshold():
-    scores = [0.9, 0.8, 0.7, 0.6]
-    labels = [1, 1, 0, 0]
-    assert threshold_at(scores, labels, precision=0.5) == pytest.approx(0.75)
-    assert threshold_at(scores, labels, recall=0.5) == pytest.approx(0.85)
-    assert threshold_at([0.1, 0.2], [1, 0], recall=1) == -np.inf
-
-
 def test_the_threshold_lies_midway():
     assert best_threshold([0.1, 0.2, 0.8, 0.9], [0, 0, 1, 1]) == pytest.approx(0.5)
     assert best_threshold([0.1, 0.2, 0.8, 0.9], [0, 0, 1, 1], "f1") == pytest.approx(0.5)
@@ -139,8 +111,5 @@ def test_refuses_other_labels(measure, labels, text):
 def test_refuses_other_settings():
     with pytest.raises(ConfigError, match="'auc'"):
         best_threshold([0, 1], [0, 1], "auc")
-    for bounds in ({}, {"precision": 0.9, "recall": 0.9}, {"precision": 0.0}, {"recall": 1.1}):
-        with pytest.raises(ConfigError, match="Give a precision or a recall"):
-            threshold_at([0, 1], [0, 1], **bounds)
     with pytest.raises(DataError, match="got NaN"):
         accuracy_at([0, 1], [0, 1], float("nan"))

@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import average_precision_score, f1_score
 
 from samesense.errors import ConfigError, DataError
-from samesense.metrics import bootstrap_interval, paired_bootstrap, paired_permutation, paired_seeds
+from samesense.metrics import bootstrap_interval, paired_bootstrap, paired_seeds
 from samesense.metrics.resampling import resamples
 from samesense.metrics.statistics import STATISTICS
 
@@ -84,5 +84,3 @@ def test_what_is_undefined_or_unknown_is_refused():
         bootstrap_interval([0.1, 0.2], [1, 1], "f1")
     with pytest.raises(ConfigError, match="'spearman', 'pearson', 'average_precision' or 'f1', got 'recall'"):
         bootstrap_interval([0.1, 0.2], [0, 1], "recall")
-    with pytest.raises(ConfigError, match="'spearman' or 'pearson', got 'f1'"):
-        paired_permutation([0.1, 0.2], [0.2, 0.1], [0, 1], "f1")

@@ -26,21 +26,3 @@ def best_value(scores, labels, metric):
     """The best that any threshold reaches."""
     at = {"accuracy": accuracy_at, "f1": f1_at}[metric]
     return max(at(scores, labels, threshold) for threshold in [*scores, float("inf")])
-
-
-def precision_at(scores, labels, threshold):
-    hit, false_alarm, _, _ = counts(scores, labels, threshold)
-    return hit / (hit + false_alarm) if hit + false_alarm else 1.0
-
-
-def recall_at(scores, labels, threshold):
-    hit, _, missed, _ = counts(scores, labels, threshold)
-    return hit / (hit + missed)
-
-
-def best_at(scores, labels, *, precision=None, recall=None):
-    """The best recall at a precision, or precision at a recall, that any threshold reaches; None if there is none."""
-    found = [(precision_at(scores, labels, cut), recall_at(scores, labels, cut)) for cut in scores]
-    if recall is None:
-        return max((other for own, other in found if own >= precision), default=None)
-    return max(own for own, other in found if other >= recall)

@@ -20,15 +20,18 @@ from samesense.data.columns.guesses import (
     triplet_columns,
 )
 from samesense.data.columns.header_line import refuse_text
-from samesense.data.columns.list_columns import holds_lists, refuse_lists
-from samesense.data.columns.objects import describe_objects, object_columns, refuse_objects
 from samesense.data.columns.pair_columns import Columns, label_and_negative_error, resolve_columns, unread_labels
 from samesense.data.columns.text_columns import (
     MOST_LOOKED_INTO,
     SNIFFED_ROWS,
+    describe_objects,
     find_text_columns,
     has_repeated_values,
+    holds_lists,
     is_text_column,
+    object_columns,
+    refuse_lists,
+    refuse_objects,
 )
 from samesense.data.columns.unread_columns import log_unread
 from samesense.data.conventions.column_names import (

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from samesense.data.columns.guesses import text_column
-from samesense.data.columns.list_columns import refuse_lists
-from samesense.data.columns.text_columns import SNIFFED_ROWS
+from samesense.data.columns.text_columns import SNIFFED_ROWS, refuse_lists
 from samesense.data.columns.unread_columns import log_unread, warn_of_splits
 from samesense.data.conventions.column_names import (
     NEGATIVE_NAMES,

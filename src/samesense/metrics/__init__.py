@@ -9,11 +9,9 @@ from samesense.metrics.classification import (
     f1_at,
     precision_at,
     recall_at,
-    threshold_at,
 )
 from samesense.metrics.correlation import Statistic, pearson, spearman
 from samesense.metrics.geometry import alignment, anisotropy, effective_rank, uniformity
-from samesense.metrics.permutation import PermutedDifference, paired_permutation
 from samesense.metrics.ranking import kendall, ndcg
 from samesense.metrics.seeds import paired_seeds
 from samesense.metrics.significance import (
@@ -29,7 +27,6 @@ from samesense.metrics.statistics import PairStatistic
 __all__ = [
     "PairStatistic",
     "PairedDifference",
-    "PermutedDifference",
     "Statistic",
     "accuracy_at",
     "alignment",
@@ -45,12 +42,10 @@ __all__ = [
     "ndcg",
     "paired_bootstrap",
     "paired_mean",
-    "paired_permutation",
     "paired_seeds",
     "pearson",
     "precision_at",
     "recall_at",
     "spearman",
-    "threshold_at",
     "uniformity",
 ]

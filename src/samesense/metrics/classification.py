@@ -97,40 +97,6 @@ def best_threshold(
     return _between(values, int(np.argmax(quality)))
 
 
-def threshold_at(
-    scores: Numbers, labels: Numbers, *, precision: float | None = None, recall: float | None = None
-) -> float:
-    """Return the threshold of highest recall at a precision, or of highest precision at a recall.
-
-    The highest of equally good thresholds is taken. Fit it on other pairs than those it is evaluated on.
-
-    Args:
-        scores: model scores ``(n,)``.
-        labels: 1 for a positive, 0 for a negative ``(n,)``.
-        precision: minimum precision, above 0 and up to 1.
-        recall: minimum recall, above 0 and up to 1; give one of the two.
-
-    Returns:
-        The threshold, in the unit of the scores; infinity if no score reaches the precision, minus infinity if every
-        pair must be called positive.
-
-    Raises:
-        DataError: as :func:`average_precision`.
-        ConfigError: unless exactly one of the two is given, and in range.
-    """
-    bounds = [value for value in (precision, recall) if value is not None]
-    if len(bounds) != 1 or not 0 < bounds[0] <= 1:
-        raise ConfigError(f"Give a precision or a recall, above 0 and up to 1; received {precision} and {recall}.")
-    left, right = binary_vectors(scores, labels)
-    values, hits, taken = _cuts(left, right)
-    shares = {"precision": hits / taken, "recall": hits / hits[-1]}
-    bound, best = ("recall", "precision") if precision is None else ("precision", "recall")
-    enough = shares[bound] >= bounds[0]
-    if not enough.any():
-        return float("inf")
-    return _between(values, 1 + int(np.argmax(np.where(enough, shares[best], -1.0))))
-
-
 def accuracy_at(scores: Numbers, labels: Numbers, threshold: float) -> float:
     """Return the share of pairs classified correctly when scores at or above ``threshold`` mean positive.
 

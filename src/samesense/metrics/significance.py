@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from samesense.errors import ConfigError, DataError
-from samesense.metrics.correlation import CORRELATIONS, Statistic
-from samesense.metrics.inputs import Numbers, check_correlates, finite_vector
+from samesense.metrics.inputs import Numbers, finite_vector
 from samesense.metrics.resampling import resamples
 from samesense.metrics.statistics import STATISTICS, PairStatistic
 from samesense.types import Floats
@@ -206,22 +205,6 @@ def holm(p_values: Numbers) -> list[float]:
     adjusted = np.empty(len(values))
     adjusted[order] = np.minimum(1.0, np.maximum.accumulate(values[order] * np.arange(len(values), 0, -1)))
     return [float(value) for value in adjusted]
-
-
-def paired_sides(
-    scores_a: Numbers, scores_b: Numbers, labels: Numbers, statistic: Statistic
-) -> tuple[float, Floats, Floats, Floats]:
-    """Return the difference of two models' correlations, their scores, and the labels, all checked.
-
-    Raises:
-        DataError: if a correlation is undefined.
-        ConfigError: if the statistic is unknown.
-    """
-    check_statistic(statistic, CORRELATIONS)
-    correlate = CORRELATIONS[statistic]
-    first, right = check_correlates(scores_a, labels)
-    second, _ = check_correlates(scores_b, labels)
-    return correlate(first, right) - correlate(second, right), first, second, right
 
 
 def _outcomes(values: Numbers, name: str) -> Floats:

@@ -56,8 +56,6 @@ class Corpus:
         manifest = read_object(folder / "manifest.json", CorpusRecord)
         if manifest.get("format") != FORMAT:
             raise DataError(f"{folder} is of format {manifest.get('format')}; this reads {FORMAT}. Build it again.")
-        if missing := {"sha256", "documents", "bytes", "sentences", "sections"} - manifest.keys():
-            raise DataError(f"{folder / 'manifest.json'} is damaged: it has no {min(missing)}. Build the corpus again.")
         self.folder = folder
         self.shape = shape or Shape()
         self.sha256: str = manifest["sha256"]

@@ -76,8 +76,6 @@ class Postings:
 
     def __init__(self, folder: Path) -> None:
         manifest = read_object(folder / "manifest.json", PostingsRecord)
-        if missing := {"chunks", "terms", "postings"} - manifest.keys():
-            raise DataError(f"{folder / 'manifest.json'} is damaged: it has no {min(missing)}. Delete its folder.")
         self.folder = folder
         self.chunks = int(manifest["chunks"])
         terms = manifest["terms"]

@@ -13,14 +13,14 @@ from samesense.data.columns.header_line import (
     median_words,
     refuse_text,
 )
-from samesense.data.columns.list_columns import refuse_lists
-from samesense.data.columns.objects import refuse_objects
 from samesense.data.columns.text_columns import (
     MOST_LOOKED_INTO,
     SNIFFED_ROWS,
     find_text_columns,
     has_repeated_values,
     is_text_column,
+    refuse_lists,
+    refuse_objects,
 )
 from samesense.data.conventions.column_names import (
     CLASS_NAMES,

@@ -1,4 +1,4 @@
-"""Columns that hold texts, detected from their cells."""
+"""What the cells of columns hold: texts, lists, objects with texts in them, or something else."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ import re
 from collections.abc import Iterable, Sequence
 
 from samesense.data.conventions.column_names import LABEL_NAMES, SUBSET_NAMES, is_identifier, normalize_name
+from samesense.data.conventions.list_cells import ListCellError, is_list, list_in, shorten_cell
+from samesense.data.conventions.named_columns import quote_columns
 from samesense.data.conventions.numbers import are_quantities, is_number, is_quantity, to_number, with_points
 from samesense.data.conventions.yes_no import are_answers
-from samesense.data.rows.columnar import Cells, may_hold_texts
+from samesense.data.rows.columnar import Cells, may_hold_texts, may_nest_texts
 from samesense.data.rows.sources import names_in
+from samesense.errors import DataError
+from samesense.failures import excerpt
 from samesense.types import Row
 
 SNIFFED_ROWS = 1000
@@ -93,3 +97,100 @@ def has_repeated_values(rows: Sequence[Row], column: str) -> bool:
     values = [str(cells[column]) for _, cells in sniffed_rows(rows) if cells.get(column) not in (None, "")]
     # Texts may repeat too, but not each of them.
     return 2 * len(set(values)) <= len(values)
+
+
+def holds_lists(rows: Iterable[Row], column: str) -> bool:
+    """Return whether a column holds lists: a real list, or at least half of its texts are written like lists."""
+    values = (row.get(column) for _, row in rows)
+    cells = [value for value in values if value is not None and not (isinstance(value, str) and not value)]
+    if any(not isinstance(cell, str) and is_list(cell) for cell in cells):
+        return True
+    # Half of the cells, because a single text may begin with a bracket.
+    list_like = sum(map(is_list, cells))
+    return list_like > 0 and 2 * list_like >= len(cells)
+
+
+def refuse_lists(rows: Sequence[Row], columns: Iterable[str], source: str) -> None:
+    """Raise DataError if at least half of the cells of a column of single texts are lists written as text."""
+    for column in columns:
+        cells = [text for _, row in rows[:SNIFFED_ROWS] if isinstance(text := row.get(column), str) and text.strip()]
+        lists = [cell for cell in cells if cell.lstrip().startswith(("[", "(")) and _holds_texts(cell)]
+        if lists and 2 * len(lists) >= len(cells):
+            raise DataError(
+                f"{source}: column {column!r} is read as one text a row, and its cells are lists, as in "
+                f"{shorten_cell(lists[0])}. Write one text a row (in pandas: frame.explode({column!r})), or name the "
+                "column positives, negatives or sentences if it holds these."
+            )
+
+
+def _holds_texts(cell: str) -> bool:
+    try:
+        values = list_in(cell)
+    except ListCellError:
+        return True
+    return bool(values) and all(isinstance(value, str) for value in values or ())
+
+
+_FEWEST_REPEATED = 4
+"""Rows from which on values that repeat are no chance."""
+
+_OBJECT_ROWS = 8
+"""Rows that are inspected for objects."""
+
+_DEEPEST = 5
+"""Levels of an object that are inspected."""
+
+_FEW_WORDS = 2
+"""Most words of a text in an object that is taken for a setting, such as a name."""
+
+
+def refuse_objects(rows: Sequence[Row], column: str, source: str) -> None:
+    """Raise DataError if the only column of texts repeats a few, as a status does, and objects beside it hold texts."""
+    if len(rows) < _FEWEST_REPEATED or not has_repeated_values(rows, column):
+        return
+    objects = object_columns(rows)
+    if objects:
+        raise DataError(
+            f"{source}: the only column of texts, {column!r}, repeats a few of them, and "
+            f"{describe_objects(rows, objects[0])} If {column!r} is what is meant: `columns` {quote_columns(column)}"
+        )
+
+
+def describe_objects(rows: Sequence[Row], name: str) -> str:
+    """Return what a column of objects holds, and the fix, as the end of a message."""
+    example = next(cell for _, cells in rows if (cell := cells.get(name)))
+    return (
+        f"column {name!r} holds objects, which are not read, such as {excerpt(example, 100)}. Write what is needed of "
+        "them into columns; in pandas, json_normalize does so."
+    )
+
+
+def object_columns(rows: Sequence[Row]) -> list[str]:
+    """Return the columns of objects, or of lists of objects, that hold texts of several words."""
+    first_rows = rows[:_OBJECT_ROWS]
+    names = names_in(first_rows)[:MOST_LOOKED_INTO]
+    return [name for name in names if any(map(_holds_object, nested_texts(first_rows, name)))]
+
+
+def nested_texts(rows: Sequence[Row], name: str) -> list[object]:
+    """Return the cells of a column that are objects or lists, and hold texts of several words."""
+    if not rows or not may_nest_texts(rows[0][1], name):
+        return []
+    cells = [cells.get(name) for _, cells in rows[:_OBJECT_ROWS]]
+    return [cell for cell in cells if isinstance(cell, dict | list) and _holds_words(cell)]
+
+
+def _holds_object(cell: object) -> bool:
+    """Return whether a cell is an object, or a list of them."""
+    return isinstance(cell, dict) or (isinstance(cell, list) and any(isinstance(value, dict) for value in cell))
+
+
+def _holds_words(value: object, depth: int = 0) -> bool:
+    """Return whether there is a text of several words in an object or a list."""
+    if depth > _DEEPEST:
+        return False
+    if isinstance(value, dict):
+        return any(_holds_words(cell, depth + 1) for cell in value.values())
+    if isinstance(value, list):
+        return any(_holds_words(cell, depth + 1) for cell in value)
+    return isinstance(value, str) and text_length(value) > _FEW_WORDS

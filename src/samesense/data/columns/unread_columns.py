@@ -6,8 +6,14 @@ import logging
 import re
 from collections.abc import Collection, Iterable, Sequence
 
-from samesense.data.columns.objects import nested_texts
-from samesense.data.columns.text_columns import NO_TEXTS, SPLIT_NAMES, are_texts, has_repeated_values, sniffed_rows
+from samesense.data.columns.text_columns import (
+    NO_TEXTS,
+    SPLIT_NAMES,
+    are_texts,
+    has_repeated_values,
+    nested_texts,
+    sniffed_rows,
+)
 from samesense.data.conventions.column_names import is_identifier, normalize_name
 from samesense.data.conventions.named_columns import MOST_NAMED, join_names, listed
 from samesense.data.rows.columnar import may_hold_texts

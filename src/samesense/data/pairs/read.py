@@ -11,9 +11,8 @@ import numpy as np
 
 from samesense.data.columns.guesses import example_columns, guessed_pairs
 from samesense.data.columns.labels import ParsedLabels, has_one_label, parse_labels, refuse_words
-from samesense.data.columns.list_columns import refuse_lists
 from samesense.data.columns.pair_columns import Columns, resolve_columns, unread_labels
-from samesense.data.columns.text_columns import SNIFFED_ROWS
+from samesense.data.columns.text_columns import SNIFFED_ROWS, refuse_lists
 from samesense.data.columns.unread_columns import log_unread, warn_of_bytes, warn_of_splits
 from samesense.data.conventions.named_columns import join_columns, quote_columns
 from samesense.data.conventions.numbers import number_text

@@ -13,8 +13,7 @@ import numpy as np
 from samesense.choices import Threshold, check_min_precision, check_threshold_option
 from samesense.data.columns.guesses import example_columns
 from samesense.data.columns.header_line import refuse_text
-from samesense.data.columns.list_columns import refuse_lists
-from samesense.data.columns.text_columns import find_text_columns
+from samesense.data.columns.text_columns import find_text_columns, refuse_lists
 from samesense.data.conventions.column_names import TEXT_PAIRS, find_pair, spelled_names
 from samesense.data.conventions.named_columns import join_columns, listed, named_column, quote_columns, split_columns
 from samesense.data.conventions.texts import text_problem

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from samesense.execution.progress import stage
 from samesense.inference.models.load import load
+from samesense.inference.models.model import Model
 from samesense.recipes.held_out.cross_validation import OutOfFold
 from samesense.recipes.held_out.sets import ComparedSet, Sets
 from samesense.recipes.run import run_folder
@@ -77,7 +78,7 @@ def evaluate_saved(
         manifest_entries: dict[str, Any] = {}
         if inputs.after_training is not None:
             extra_results, manifest_entries = inputs.after_training()
-        width_results, section = _evaluate_widths(job)
+        width_results, section = _evaluate_widths(job, saved)
     for name, why in end.failures.items():
         logger.warning(f"the trained model has no figure on {name}: {why}")
     section |= _describe_scoring(sets)
@@ -92,13 +93,12 @@ def evaluate_saved(
     return Evaluation(end, results, manifest_entries)
 
 
-def _evaluate_widths(job: Job[Any, Any]) -> tuple[list[Result], dict[str, str]]:
+def _evaluate_widths(job: Job[Any, Any], saved: Model) -> tuple[list[Result], dict[str, str]]:
     """Return the results at the widths that were trained too, and a section of the card; by dev if there is no test."""
     widths = job.settings.matryoshka
     data = job.dev if job.test is None else job.test
     if not widths or data is None:
         return [], {}
-    saved = load(job.output, precision="float32", seed=job.settings.seed)
     results = evaluate_widths(saved, data, widths)
     # The results of the trained model are those on test, if there is one.
     test_rows = []
