@@ -17,12 +17,19 @@ from samesense.cli.command import as_flag, parameters_of
 from samesense.cli.docstrings import arguments_of
 from samesense.cli.main import COMMANDS
 from samesense.data import sample_path
+from samesense.errors import ConfigError
 from samesense.results import Results
 from samesense.urls import Name
 from tests.messages import without_progress
 
 COMMAND_ONLY = {"quickstart", "index", "augment"}
 """Commands that are no single call: a demonstration, a collection (a class), a preview."""
+
+WITH_COLUMNS = [
+    name
+    for name in samesense.__all__
+    if inspect.isfunction(getattr(samesense, name)) and "columns" in parameters_of(getattr(samesense, name))
+]
 
 NAMES = sorted(name.replace("-", "_") for name in set(COMMANDS) - COMMAND_ONLY)
 
@@ -69,6 +76,15 @@ def test_a_command_has_the_parameters_of_its_function_with_their_types_and_defau
             assert command[parameter].default == flag.default, parameter
         if f"{name} {parameter}" not in OTHER_TYPES:
             assert kind_of(command[parameter].annotation) == kind_of(flag.annotation), parameter
+
+
+@pytest.mark.parametrize("name", WITH_COLUMNS)
+def test_names_of_columns_are_one_text(name):
+    function = getattr(samesense, name)
+    parameters = inspect.signature(function).parameters.values()
+    required = {parameter.name: "unused" for parameter in parameters if parameter.default is parameter.empty}
+    with pytest.raises(ConfigError, match=r"`columns` is one text, names .*; received \['left', 'right'\]"):
+        function(**required, columns=["left", "right"])
 
 
 @pytest.mark.parametrize("name", NAMES)

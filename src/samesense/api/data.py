@@ -87,7 +87,6 @@ def read(
     """
     from samesense.data.kinds import KIND_INFO, detect_kind
 
-    check_columns(columns)
     # Detection reads the first rows, which an iterator would give only once.
     sources = [rereadable(item) for item in as_sources(source)]
     detected = [detect_kind(item, columns) for item in sources]
@@ -177,7 +176,6 @@ def doctor(  # noqa: PLR0913 - the flags of the command
     """
     from samesense.data.doctor import report_on
 
-    check_columns(columns)
     options = {
         "columns": columns,
         "label_order": label_order,
@@ -277,7 +275,6 @@ def mine_negatives(  # noqa: PLR0913 - the flags of the command
     from samesense.inference.negatives import Choice
     from samesense.inference.negatives import mine_negatives as run
 
-    check_columns(columns)
     check_choice("sampling", sampling, Sampling)
     choice = Choice(
         num_negatives=num_negatives,

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from samesense.api.data import Scale, labelled_pairs
 from samesense.choices import CalibrationMap, ThresholdTarget, check_choice, check_list, check_named, words_of
-from samesense.data.conventions.named_columns import check_columns
 from samesense.data.rows.sources import Source, as_sources, names_among
 from samesense.data.rows.table_options import Header, Quoting, reads_tables
 from samesense.errors import ConfigError, UnwrittenError
@@ -81,7 +80,6 @@ def evaluate(  # noqa: PLR0913 - the flags of the command
     from samesense.reports.store import append_results, check_results
     from samesense.results import Results
 
-    check_columns(columns)
     if output is not None:
         # Checked now: an evaluation of hours must not end with a file that cannot be written.
         check_results(output, [*names_among(data), *names_among(texts), *map(place_of, names_among(model))])
@@ -178,7 +176,6 @@ def compare(  # noqa: PLR0913 - the flags of the command
     check_list("models", models)
     if runs is not None:
         check_list("runs", runs)
-    check_columns(columns)
     reading = {
         "columns": columns,
         "label_order": label_order,
@@ -307,7 +304,6 @@ def calibrate(  # noqa: PLR0913 - the flags of the command
     from samesense.places import check_place
     from samesense.reports.figures.plot import check_figure, save_plot
 
-    check_columns(columns)
     check_choice("map", map, CalibrationMap)
     check_choice("decide", decide, ThresholdTarget)
     model = check_named(model)

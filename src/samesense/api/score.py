@@ -12,7 +12,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from samesense.choices import DecimalMark, Threshold, check_choice
-from samesense.data.conventions.named_columns import check_columns
 from samesense.data.rows.sources import Source, in_memory, rereadable
 from samesense.data.rows.table_options import Header, Quoting, reads_tables
 from samesense.errors import ConfigError, DataError
@@ -86,7 +85,6 @@ def score(  # noqa: PLR0913 - the flags of the command
     from samesense.inference.scoring.files import ScoredSource, WritingOptions, few_texts, score_in_memory, write_scored
     from samesense.inference.scoring.summary import missing_texts
 
-    check_columns(columns)
     check_options(threshold, min_precision)
     if decimal is not None:
         check_choice("decimal", decimal, DecimalMark)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from samesense.api.data import labelled_pairs, texts_of
 from samesense.choices import BackendOption, Chunk, Threshold, check_choice, check_count, check_named
-from samesense.data.conventions.named_columns import check_columns
 from samesense.data.rows.sources import Source, as_sources, names_among, short_name
 from samesense.data.rows.table_options import Header, Quoting, reads_tables
 from samesense.errors import ConfigError, DataError, ModelError, UnwrittenError
@@ -218,7 +217,6 @@ def rerank(  # noqa: PLR0913 - the flags of the command
     from samesense.inference.search.ties import noise_of
     from samesense.results import RowList
 
-    check_columns(columns)
     if not isinstance(query, str):
         raise DataError(f"The `query` is one text; received {type(query).__name__}.")
     if not query.strip():
@@ -280,7 +278,6 @@ def whiten(  # noqa: PLR0913 - the flags of the command
     from samesense.files import only_writer_of
     from samesense.inference.names import place_of
 
-    check_columns(columns)
     model = check_named(model)
     sentences = [text for source in as_sources(texts) for text in unlabelled_texts(source, columns)]
     if len(sentences) < 2:
@@ -352,7 +349,6 @@ def drift(  # noqa: PLR0913 - the flags of the command
     from samesense.inference.names import place_of
     from samesense.reports.maps import check_map, check_mapped, map_drift, save_map
 
-    check_columns(columns)
     if map is not None:
         models = [place_of(name) for name in (*names_among(old), *names_among(new))]
         check_map(map, [*names_among(texts), *names_among(pairs), *models])

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from functools import wraps
 from typing import Literal, ParamSpec, TypeVar, get_args
 
+from samesense.data.conventions.named_columns import check_columns
 from samesense.errors import ConfigError
 
 logger = logging.getLogger(__name__)
@@ -143,10 +144,14 @@ _Result = TypeVar("_Result")
 
 
 def reads_tables(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
-    """Decorate a function with the arguments :data:`OPTIONS` so that it reads all files by them, if they are given."""
+    """Decorate a function with the arguments :data:`OPTIONS` so that it reads all files by them, if they are given.
+
+    Its argument ``columns``, if it has one, is checked first; see :func:`check_columns`.
+    """
 
     @wraps(function)
     def run(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Result:
+        check_columns(kwargs.get("columns"))
         options = {name: kwargs[name] for name in OPTIONS if kwargs.get(name) is not None}
         # Without options, those of an enclosing block stay in force.
         if not options:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -216,9 +215,6 @@ class RaceResult(Shown):
         if self.test:
             blocks.append(str(self.test))
         return "\n\n".join([*blocks, "\n".join(self.describe())])
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"
 
 
 _HEADER = ["model", "form", "dev", "95 % interval", "sentences/s", "MB", "steps", "recommended"]
