@@ -94,7 +94,7 @@ def serve(  # noqa: PLR0913 - the flags of the command
         check_list("allowed_host", allowed_host)
     # The check comes first, as these imports fail without the extra `serve`.
     from samesense.inference.labelling.file import open_labels
-    from samesense.inference.serve.labels import BY
+    from samesense.inference.serve.http.labels import BY
     from samesense.inference.serve.opening import open_models, read_keys
     from samesense.inference.serve.run import serve as run
     from samesense.inference.serve.services import Services
@@ -159,8 +159,8 @@ def app(  # noqa: PLR0913 - those of serve
     _check(long)
     if allowed_host is not None:
         check_list("allowed_host", allowed_host)
-    from samesense.inference.serve.app import build_app
-    from samesense.inference.serve.hosts import allowed_names
+    from samesense.inference.serve.http.app import build_app
+    from samesense.inference.serve.http.hosts import allowed_names
     from samesense.inference.serve.opening import named_models, open_models, read_keys
     from samesense.inference.serve.services import Services
 

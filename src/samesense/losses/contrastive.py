@@ -68,12 +68,7 @@ class ContrastiveSettings(BaseModel):
 
 
 class Contrastive(CosineLoss):
-    """Contrastive loss on cosines: pairs with labels 0 and 1.
-
-    Args:
-        threshold: negatives below this cosine cost nothing.
-        literal: use Eq. 2 of the CoSENT paper as printed, instead of the hinge.
-    """
+    """Contrastive loss on cosines: pairs with labels 0 and 1; settings as for :func:`contrastive`."""
 
     labels = "binary"
 

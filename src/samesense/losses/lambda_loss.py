@@ -104,12 +104,7 @@ def _list_costs(scores: Tensor, labels: Tensor, present: Tensor, *, mu: float) -
 
 
 class LambdaLoss(CrossEncoderLoss):
-    """LambdaLoss of the logits, with graded labels within groups; labels are ``[label, group]``.
-
-    Args:
-        temperature: divides the logits.
-        mu: weight of the term of NDCG-Loss2 beside that of LambdaRank.
-    """
+    """LambdaLoss of the logits; labels are ``[label, group]``, settings as for :func:`lambda_loss`."""
 
     grouped = True
 

@@ -168,7 +168,9 @@ def test_what_the_similarity_loses_without_each_word(server):
 
 
 def test_texts_of_too_many_words_are_refused_before_any_is_left_out(server, monkeypatch):
-    monkeypatch.setattr("samesense.inference.serve.app.occluded", lambda texts: pytest.fail("it takes memory and time"))
+    monkeypatch.setattr(
+        "samesense.inference.serve.http.app.occluded", lambda texts: pytest.fail("it takes memory and time")
+    )
     status, answer, _ = server.call("POST", "/explain", {"text1": "!" * 24_000, "text2": "train"})
     assert status == 413
     assert "2048 words and marks together; received 24001" in answer["error"]["message"]

@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from samesense.errors import ConfigError
-from samesense.inference.serve.hosts import allowed_names, host_name
+from samesense.inference.serve.http.hosts import allowed_names, host_name
 from tests.inference.serve.toy import listening
 
 GOOD = {
@@ -133,7 +133,7 @@ def test_allowed_names_are_written_as_browsers_send_them():
     ],
 )
 def test_over_a_socket(head, status):
-    from samesense.inference.serve.app import build_app
+    from samesense.inference.serve.http.app import build_app
     from samesense.inference.serve.services import Services
     from tests.inference.serve.toy import served
 

@@ -19,8 +19,8 @@ from samesense.inference.labelling import file as label_file
 from samesense.inference.labelling.app import build_app
 from samesense.inference.labelling.desk import Desk
 from samesense.inference.labelling.file import open_labels
+from samesense.inference.serve.http.pages import page_of
 from samesense.inference.serve.limits import Limits
-from samesense.inference.serve.pages import page_of
 from samesense.inference.serve.traffic import Traffic
 from tests.inference.serve.browser import CHROMIUM, browser
 from tests.inference.serve.toy import listening

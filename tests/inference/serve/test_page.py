@@ -7,8 +7,8 @@ from samesense.inference.collection.collection import Collection
 from samesense.inference.collection.embedder import Embedder
 from samesense.inference.collection.entries import Entry
 from samesense.inference.labelling.file import open_labels
-from samesense.inference.serve.labels import BY
-from samesense.inference.serve.pages import page_of
+from samesense.inference.serve.http.labels import BY
+from samesense.inference.serve.http.pages import page_of
 from tests.inference.serve.browser import CHROMIUM, browser
 from tests.inference.serve.toy import STORE, Toy, calibrated, running, served, store_search, vector
 

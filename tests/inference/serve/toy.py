@@ -13,7 +13,7 @@ import uvicorn
 from samesense.errors import DataError
 from samesense.inference.calibration.calibration import Calibration, Isotonic
 from samesense.inference.collection.collection import SearchHit
-from samesense.inference.serve.app import build_app
+from samesense.inference.serve.http.app import build_app
 from samesense.inference.serve.service import Serving
 from samesense.inference.serve.services import Services
 

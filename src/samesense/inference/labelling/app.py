@@ -9,11 +9,11 @@ from fastapi import Depends, FastAPI
 
 from samesense.execution.progress import close_progress
 from samesense.inference.labelling.desk import Desk
-from samesense.inference.serve.exception_handlers import add_exception_handlers
-from samesense.inference.serve.labels import from_the_page
+from samesense.inference.serve.http.exception_handlers import add_exception_handlers
+from samesense.inference.serve.http.labels import from_the_page
+from samesense.inference.serve.http.middleware import RequestMiddleware
+from samesense.inference.serve.http.pages import add_page
 from samesense.inference.serve.limits import Limits
-from samesense.inference.serve.middleware import RequestMiddleware
-from samesense.inference.serve.pages import add_page
 from samesense.inference.serve.run import LOOPBACK, run_app
 from samesense.inference.serve.schemas import OwnForm
 from samesense.inference.serve.traffic import Traffic

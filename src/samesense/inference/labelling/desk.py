@@ -10,7 +10,7 @@ from samesense.choices import ScaleName
 from samesense.inference.labelling.file import Labels
 from samesense.inference.models.chat import SCALES
 from samesense.inference.serve.errors import RequestError, invalid
-from samesense.inference.serve.labels import save_label
+from samesense.inference.serve.http.labels import save_label
 from samesense.types import Pair
 
 KEYS = {"0-5": {value: str(value) for value in range(6)}, "yes-no": {1: "y", 0: "n"}}

@@ -15,10 +15,10 @@ from fastapi import FastAPI
 
 from samesense.errors import ConfigError
 from samesense.execution.audience import say
-from samesense.inference.serve.app import build_app
-from samesense.inference.serve.connections import BoundedProtocol, Complaints, Patience
-from samesense.inference.serve.hosts import allowed_names
-from samesense.inference.serve.labels import LabelFile
+from samesense.inference.serve.http.app import build_app
+from samesense.inference.serve.http.connections import BoundedProtocol, Complaints, Patience
+from samesense.inference.serve.http.hosts import allowed_names
+from samesense.inference.serve.http.labels import LabelFile
 from samesense.inference.serve.services import Services, leave_out_of_collections
 from samesense.inference.serve.traffic import Traffic
 

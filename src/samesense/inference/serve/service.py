@@ -234,9 +234,6 @@ class Service(ABC, Generic[Item]):
 class CrossEncoderService(Service[Pair]):
     """A model that reads both texts of a pair at once."""
 
-    def __init__(self, serving: Serving, score: Score, limits: Limits, metrics: ModelMetrics, on: Executor) -> None:
-        super().__init__(serving, score, limits, metrics, on)
-
     def facts(self) -> dict[str, Any]:
         """Return what clients may know about the model, as JSON types."""
         return super().facts() | {"kind": "cross-encoder"}

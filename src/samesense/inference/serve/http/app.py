@@ -11,13 +11,13 @@ from fastapi import FastAPI, Request, Response
 from starlette.responses import JSONResponse
 
 from samesense.inference.explain import occluded, word_spans
-from samesense.inference.serve.answers import Answer, finish
-from samesense.inference.serve.dialects import add_dialects
-from samesense.inference.serve.exception_handlers import add_exception_handlers
-from samesense.inference.serve.labels import LabelFile, add_labels, shown_scale
-from samesense.inference.serve.middleware import RequestMiddleware
-from samesense.inference.serve.pages import add_page
-from samesense.inference.serve.responses import (
+from samesense.inference.serve.http.answers import Answer, finish
+from samesense.inference.serve.http.dialects import add_dialects
+from samesense.inference.serve.http.exception_handlers import add_exception_handlers
+from samesense.inference.serve.http.labels import LabelFile, add_labels, shown_scale
+from samesense.inference.serve.http.middleware import RequestMiddleware
+from samesense.inference.serve.http.pages import add_page
+from samesense.inference.serve.http.responses import (
     embeddings_answer,
     explained,
     listed,

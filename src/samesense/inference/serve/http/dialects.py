@@ -17,9 +17,9 @@ from fastapi import FastAPI, Request, Response
 from pydantic import Field, model_validator
 
 from samesense.inference.search.exact import unit_rows
-from samesense.inference.serve.answers import Answer, finish
 from samesense.inference.serve.errors import invalid
-from samesense.inference.serve.responses import ranked, signed
+from samesense.inference.serve.http.answers import Answer, finish
+from samesense.inference.serve.http.responses import ranked, signed
 from samesense.inference.serve.schemas import Documents, Form, Input, RerankRequest, Texts, may_cut, task_of
 from samesense.inference.serve.service import EmbeddingService
 from samesense.inference.serve.services import Services

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from samesense.errors import SamesenseError
 from samesense.inference.serve.errors import RequestError
-from samesense.inference.serve.hosts import host_name
+from samesense.inference.serve.http.hosts import host_name
 from samesense.inference.serve.traffic import SMALL_BODY, VALUE_BYTES, BodyBytes, Traffic
 
 logger = logging.getLogger(__name__)

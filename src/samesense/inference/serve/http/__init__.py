@@ -1,0 +1,1 @@
+"""HTTP: routes, middleware, the formats of other servers, and the web page."""
