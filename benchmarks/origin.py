@@ -29,7 +29,7 @@ from samesense.context.origin.context_set import Selection
 from samesense.context.origin.origin import Origin
 from samesense.context.origin.scheme import Scheme
 from samesense.context.retrieval.tfidf import Tfidf
-from samesense.recipes.origin.stages import first_words
+from samesense.data.documents import first_words
 
 
 def made_up(count: int) -> Iterator[list[list[str]]]:

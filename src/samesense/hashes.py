@@ -45,3 +45,20 @@ def rows_hash(rows: Iterable[object], start: bytes = b"") -> str:
 def folder_hash(folder: Path, files: Iterable[Path]) -> str:
     """Return the SHA-256 of files in a folder: their places in it and their contents."""
     return content_hash(f"{path.relative_to(folder).as_posix()} {content_hash([path])}\n".encode() for path in files)
+
+
+def source_hash(source: str) -> str:
+    """Return the SHA-256 of a file or of all files in a folder, with its split; of a name on the hub, the name."""
+    path = Path(source).expanduser()
+    if path.is_dir():
+        files = sorted(file for file in path.rglob("*") if file.is_file())
+    else:
+        files = [path]
+    if not path.exists():
+        folder, _, split = source.rpartition(":")
+        if folder and Path(folder).expanduser().is_dir():
+            return f"{source_hash(folder)} {split}"
+        return f"name {source}"
+    # Name and size part the files: text moved from one to the next changes the hash.
+    headed = ((f"{file.relative_to(path)} {file.stat().st_size}".encode(), file) for file in files)
+    return content_hash(chain.from_iterable(headed))

@@ -84,6 +84,17 @@ def check_folder(path: str | Path, inputs: Iterable[str | Path] = ()) -> None:
         _try(_check_parents(target) / target.name)
 
 
+def check_outside(sources: Iterable[str], output: Path) -> None:
+    """Raise ConfigError if the output lies in a folder of documents: what is written there would be read as one."""
+    for source in sources:
+        folder = Path(source).expanduser()
+        if folder.is_dir() and output.resolve().is_relative_to(folder.resolve()):
+            raise ConfigError(
+                f"The output must not lie in a folder of documents, which it would be read with; {output} lies in "
+                f"{source}. Choose an output folder elsewhere."
+            )
+
+
 def is_free(folder: Path) -> bool:
     """Return whether there is nothing at ``folder`` that writing would lose."""
     return not folder.exists() or (folder.is_dir() and is_empty(folder))

@@ -7,9 +7,9 @@ import pytest
 
 from samesense.errors import SamesenseError
 from samesense.files import DEEPEST, parse_json
-from samesense.recipes.origin.stages import Stages
 from samesense.recipes.race.state import FILE, State
 from samesense.recipes.run.run_folder import check
+from samesense.recipes.stages import Stages
 from samesense.recipes.sweep.cell import RECORD, read_record
 from samesense.recipes.sweep.gather import PLAN, read_plan
 from samesense.reports.store import read_run

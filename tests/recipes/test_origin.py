@@ -12,13 +12,15 @@ import torch
 from transformers import TrainerCallback
 
 from samesense.context.origin.origin import Origin
+from samesense.data.documents import first_words
 from samesense.errors import ConfigError, DataError, ModelError, OutputError, SamesenseError
+from samesense.hashes import source_hash
 from samesense.inference.models.load import load
+from samesense.recipes import stages as recipe_stages
 from samesense.recipes.origin import paper, recipe
-from samesense.recipes.origin import stages as origin_stages
 from samesense.recipes.origin.settings import OriginSettings, choose_origin, settled
-from samesense.recipes.origin.stages import Stages, fingerprint, first_words
 from samesense.recipes.settings import shipped
+from samesense.recipes.stages import Stages
 from tests.context.worlds import small_causal, some_documents
 from tests.messages import listen
 
@@ -198,7 +200,7 @@ def test_a_source_given_twice_is_read_twice(documents, tmp_path):
     outputs = listen()
     for sources in ([documents], [documents, documents]):
         stages = Stages(tmp_path / "o", {"method": "origin"}, overwrite=True)
-        prints = {source: fingerprint(source) for source in sources}
+        prints = {source: source_hash(source) for source in sources}
         outputs.append(recipe._corpus(stages, sources, prints, OriginSettings()).documents)
     assert [entry for entry in outputs if isinstance(entry, int)] == [12, 24]
 
@@ -217,12 +219,12 @@ def test_fingerprints_are_of_content(tmp_path):
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "a.txt").write_text("A text.")
-    before = fingerprint(str(tmp_path / "one"))
-    assert before == fingerprint(str(tmp_path / "two")) != fingerprint(str(tmp_path / "one" / "a.txt"))
+    before = source_hash(str(tmp_path / "one"))
+    assert before == source_hash(str(tmp_path / "two")) != source_hash(str(tmp_path / "one" / "a.txt"))
     (tmp_path / "two" / "a.txt").write_text("A test.")
-    assert before != fingerprint(str(tmp_path / "two"))
-    assert fingerprint("owner/name:train") == "name owner/name:train"
-    splits = [fingerprint(f"{tmp_path / name}:{split}") for name, split in (("one", "a"), ("two", "a"), ("one", "b"))]
+    assert before != source_hash(str(tmp_path / "two"))
+    assert source_hash("owner/name:train") == "name owner/name:train"
+    splits = [source_hash(f"{tmp_path / name}:{split}") for name, split in (("one", "a"), ("two", "a"), ("one", "b"))]
     assert len(set(splits)) == 3
     assert splits[0] == f"{before} a"
 
@@ -248,7 +250,7 @@ def test_a_stage_killed_while_it_was_removed_is_made_again(tmp_path, monkeypatch
 
     run(1)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(origin_stages.shutil, "rmtree", killed)
+        patch.setattr(recipe_stages.shutil, "rmtree", killed)
         run(2)
     run(1)
     assert calls == [(1, []), (1, [])]

@@ -13,6 +13,7 @@ from samesense.data.rows.table_options import Header, Quoting, reads_tables
 from samesense.errors import ConfigError
 from samesense.execution.torch_import import loading_torch
 from samesense.execution.unread import logs_unread
+from samesense.places import check_outside
 
 if TYPE_CHECKING:
     from samesense.recipes.distil.recipe import Distillate
@@ -271,7 +272,7 @@ def origin(
         KeyboardInterrupt: after Ctrl-C; everything finished is kept.
     """
     from samesense.recipes.origin.settings import choose_origin
-    from samesense.recipes.origin.stages import check_origin
+    from samesense.recipes.stages import read_stages
 
     sources = as_sources(documents)
     if any(map(in_memory, sources)):
@@ -280,7 +281,9 @@ def origin(
         )
     chosen = choose_origin(config, settings)
     # Before torch is imported, which takes seconds.
-    check_origin(sources, chosen, Path(output))
+    check_outside(sources, Path(output))
+    read_stages(Path(output), "origin")
+    chosen.check_language_model()
     from samesense.recipes.origin.recipe import run  # imports torch, which takes seconds
 
     if not run(sources, chosen, Path(output), overwrite=overwrite):

@@ -83,6 +83,16 @@ def document_sentences(documents: Iterable[Document]) -> Iterator[str]:
     return (sentence for document in documents for section in document for sentence in section)
 
 
+def first_words(documents: Iterable[Document], most: int | None) -> Iterator[Document]:
+    """Yield documents up to and with the one that reaches ``most`` words, which spaces part."""
+    count = 0
+    for document in documents:
+        yield document
+        count += sum(len(sentence.split()) for sentence in document_sentences([document]))
+        if most is not None and count >= most:
+            return
+
+
 def drop_held_out(documents: Iterable[Document], fraction: float) -> Iterator[Document]:
     """Yield the documents that :func:`take_held_out` does not yield."""
     return (document for document in documents if not _is_held_out(document, fraction))

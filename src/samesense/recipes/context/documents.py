@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from samesense.errors import ConfigError, DataError
+from samesense.hashes import source_hash
 from samesense.places import JOINT
-from samesense.recipes.origin.stages import fingerprint
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +52,7 @@ def name_documents(sources: Sequence[str], settings: object) -> Documents:
     names = tuple(map(str, sources))
     for source in names:
         _check_present(source)
-    return Documents(sources=names, fingerprints={source: fingerprint(source) for source in names})
+    return Documents(sources=names, fingerprints={source: source_hash(source) for source in names})
 
 
 def _check_present(source: str) -> None:

@@ -25,19 +25,20 @@ from samesense.encoder.saving.card import RIGHTS, set_rights
 from samesense.encoder.saving.storage import save
 from samesense.execution.shards.job import SHARDS
 from samesense.files import only_writer, read_json, replacing_folder
+from samesense.hashes import source_hash
 from samesense.recipes.context.documents import Documents
 from samesense.recipes.context.report import COMPARED, REPORT, SURROGATE, VERDICT, evaluate, speed, write_report
 from samesense.recipes.context.settings import ContextSettings, surrogate_settings
 from samesense.recipes.harvest.recipe import harvest
 from samesense.recipes.held_out.pairs import MODEL
 from samesense.recipes.origin import recipe as origin_recipe
-from samesense.recipes.origin.stages import Interrupted, Stages, fingerprint, read_stages
 from samesense.recipes.run.job import Job
 from samesense.recipes.run.model_adapters import adapter_of
 from samesense.recipes.run.run_folder import REPORT as PAGE
 from samesense.recipes.run.run_folder import RESULTS, data_identity, run_or_resume
 from samesense.recipes.run.runner import run as run_job
 from samesense.recipes.run.training_run import TrainingRun
+from samesense.recipes.stages import Interrupted, Stages, read_stages
 from samesense.recipes.surrogate.reading import read_harvest
 from samesense.recipes.surrogate.recipe import KEPT, describe_kept, prepare
 from samesense.recipes.surrogate.settings import SurrogateSettings
@@ -110,7 +111,7 @@ class _Later:
         scheme = read_json(folder / ORIGIN_FILE)
         if scheme["language_model"] is not None:
             # By content: another model may lie in the same folder later.
-            scheme["language_model"] = fingerprint(scheme["language_model"])
+            scheme["language_model"] = source_hash(scheme["language_model"])
         return {"origin": stage_inputs, "scoring": scheme, "settings": self.job.settings.harvest_settings().identity()}
 
     def harvest(self) -> list[str]:
@@ -126,10 +127,10 @@ class _Later:
     def surrogate_inputs(self) -> dict[str, Any]:
         """Return the content of the harvest and of the start model, and how it is learnt."""
         return {
-            "harvest": fingerprint(str(self.job.output / HARVEST / SHARDS)),
+            "harvest": source_hash(str(self.job.output / HARVEST / SHARDS)),
             # Where metrics are sent does not change the model.
             "settings": self._taught().model_dump(exclude={"report_to"}),
-            "start": fingerprint(self.job.settings.model),
+            "start": source_hash(self.job.settings.model),
             **data_identity({"dev": self.job.dev}),
         }
 
@@ -152,7 +153,7 @@ class _Later:
         """Return the content of the model, what it is evaluated on, and what is written of it."""
         guards = {f"guard {guard.name}": guard for guard in self.job.guards}
         return {
-            "model": fingerprint(str(self.job.output / SURROGATE / MODEL)),
+            "model": source_hash(str(self.job.output / SURROGATE / MODEL)),
             **self.job.settings.model_dump(include={"keep_start", "report", *RIGHTS}),
             **data_identity({"dev": self.job.dev, "test": self.job.test, **guards}),
         }

@@ -31,8 +31,9 @@ from samesense.encoder.vectors.lookup import read_words
 from samesense.execution.progress import stage
 from samesense.execution.trainer import newest_checkpoint
 from samesense.files import replacing, write_text
+from samesense.hashes import source_hash
 from samesense.recipes.origin.settings import Arithmetic, OriginSettings, settled
-from samesense.recipes.origin.stages import Interrupted, Stages, fingerprint
+from samesense.recipes.stages import Interrupted, Stages
 from samesense.training.callbacks import History, Progress
 
 logger = logging.getLogger(__name__)
@@ -114,7 +115,7 @@ def _discriminator(stages: Stages, corpus: Corpus, settings: OriginSettings, pre
 
     vectors = None
     if settings.word_vectors is not None:
-        vectors = fingerprint(settings.word_vectors)
+        vectors = source_hash(settings.word_vectors)
     inputs = {**_windows(corpus), "training": asdict(training), "word_vectors": vectors}
     stages.run("discriminator", inputs, OUTPUTS["discriminator"], make)
 

@@ -13,7 +13,7 @@ from samesense.context.origin.origin import Origin
 from samesense.context.origin.scheme import Scheme, reference_sentences
 from samesense.context.origin.similarity import Normalisation
 from samesense.recipes.origin.settings import OriginSettings
-from samesense.recipes.origin.stages import Interrupted, Stages
+from samesense.recipes.stages import Interrupted, Stages
 
 STAGE = "random pairs"
 

@@ -26,21 +26,15 @@ import torch
 from samesense.context.corpus.corpus import Corpus
 from samesense.context.origin.load import open_origin
 from samesense.context.origin.origin import FILE, Origin
-from samesense.data.documents import Document, drop_held_out, read_documents
+from samesense.data.documents import Document, drop_held_out, first_words, read_documents
 from samesense.execution.progress import progress_bar, stage
 from samesense.execution.unread import counted
 from samesense.files import only_writer, write_json
+from samesense.hashes import source_hash
+from samesense.places import check_outside
 from samesense.recipes.origin import paper, random_pairs, words
 from samesense.recipes.origin.settings import OriginSettings
-from samesense.recipes.origin.stages import (
-    Interrupted,
-    Stages,
-    check_apart,
-    describe_corpus,
-    fingerprint,
-    first_words,
-    read_stages,
-)
+from samesense.recipes.stages import Interrupted, Stages, read_stages
 from samesense.training import manifest
 
 logger = logging.getLogger(__name__)
@@ -58,11 +52,11 @@ def run(sources: Sequence[str], settings: OriginSettings, output: Path, *, overw
     For sources see :func:`~samesense.data.documents.read_documents`. Returned is False if it was
     interrupted; the same call goes on.
     """
-    check_apart(sources, output)
+    check_outside(sources, output)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    prints = {source: fingerprint(source) for source in sources}
+    prints = {source: source_hash(source) for source in sources}
     record = manifest.describe("origin", settings.model_dump(), prints)
-    read_stages(output, record["method"])  # raises where nothing may be written, before torch is loaded
+    read_stages(output, record["method"])  # raises where nothing may be written, before there is a lock
     with stage(f"loading {settings.language_model or 'torch'}"):
         by_words = settings.contexts == "words"
         if by_words:
@@ -130,7 +124,8 @@ def _corpus(stages: Stages, sources: Sequence[str], prints: dict[str, str], sett
             corpus = Corpus(folder, shape)
         else:
             corpus = Corpus.build(folder, documents(), shape)
-        return [describe_corpus(corpus)]
+        sizes = f"{corpus.documents} documents, {len(corpus)} sentences"
+        return [f"{sizes}, {len(corpus.windows)} contexts in {corpus.chunks} chunks"]
 
     limits = {"corpus_words": settings.corpus_words, "held_out_documents": settings.held_out_documents}
     inputs = {"sources": [prints[source] for source in sources], **limits, **options}

@@ -35,7 +35,7 @@ from samesense.execution.unread import counted, note
 from samesense.files import read_json, write_json
 from samesense.hashes import rows_hash
 from samesense.recipes.origin.settings import LANGUAGE_MODEL, Arithmetic, OriginSettings, settled
-from samesense.recipes.origin.stages import Interrupted, Stages
+from samesense.recipes.stages import Interrupted, Stages
 from samesense.types import Embeddings
 
 logger = logging.getLogger(__name__)

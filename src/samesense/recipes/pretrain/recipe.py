@@ -38,8 +38,9 @@ from samesense.execution.ranks import world_size
 from samesense.execution.timing import Laps
 from samesense.execution.trainer import StopOnInterrupt, newest_checkpoint, run_trainer, training_arguments
 from samesense.execution.trainer_fields import check_trainer
+from samesense.hashes import source_hash
 from samesense.losses.mlm import transformer_source
-from samesense.recipes.origin.stages import check_apart, fingerprint
+from samesense.places import check_outside
 from samesense.recipes.pretrain.settings import PretrainSettings
 from samesense.recipes.run import run_folder
 from samesense.recipes.run.earlier_run import CHECKPOINTS
@@ -98,7 +99,7 @@ def run(
         raise ConfigError("Pretraining runs in one process; start it without torchrun.")
     laps = Laps()
     sources = list(map(str, sources))
-    check_apart(sources, output)
+    check_outside(sources, output)
     check_trainer(TrainingArguments, settings)
     if not resume:
         run_folder.check_new(output, overwrite=overwrite)
@@ -110,7 +111,7 @@ def run(
     maker = BlockMaker(encoder.tokenizer, settings.max_seq_length, settings.masked, decoder=is_decoder(model.config))
     blocks = {source: _cut_documents(source, settings, maker) for source in sources}
     data = {
-        name: {"source": name, "sha256": fingerprint(name), "rows": len(documents)}
+        name: {"source": name, "sha256": source_hash(name), "rows": len(documents)}
         for name, documents in blocks.items()
     }
     record = manifest.describe(run_folder.PRETRAIN, settings.model_dump(), data)

@@ -7,11 +7,10 @@ from typing import Any
 
 from samesense.encoder.names import base_of, resolve
 from samesense.encoder.saving.card import RIGHTS
-from samesense.hashes import folder_hash
+from samesense.hashes import folder_hash, source_hash
 from samesense.inference.models.load import load
 from samesense.inference.names import split_kind, split_maps
 from samesense.recipes.context.settings import ContextSettings
-from samesense.recipes.origin.stages import fingerprint
 from samesense.recipes.settings import EncoderSettings
 
 APART = frozenset({"model", "teacher_cache", "teacher_dtype", "report", "report_to", *RIGHTS})
@@ -33,7 +32,7 @@ def deciding(settings: EncoderSettings, fingerprints: dict[str, str]) -> dict[st
     if "guide" in dumped:
         dumped["guide"] = _teacher(dumped["guide"], fingerprints)
     if "paraphraser" in dumped:
-        dumped["paraphraser"] = fingerprint(dumped["paraphraser"])
+        dumped["paraphraser"] = source_hash(dumped["paraphraser"])
     if "trainer" in dumped:
         fields = dumped["trainer"].items()
         dumped["trainer"] = {name: value for name, value in fields if not name.startswith(FOLLOWED)}
@@ -51,9 +50,9 @@ def _origin(settings: ContextSettings) -> dict[str, Any]:
     origin = settings.origin_settings().model_dump(exclude_defaults=True)
     for name in ("word_vectors", "language_model"):
         if name in origin:
-            origin[name] = fingerprint(origin[name])
+            origin[name] = source_hash(origin[name])
     if "texts" in origin:
-        origin["texts"] = [fingerprint(source) for source in origin["texts"]]
+        origin["texts"] = [source_hash(source) for source in origin["texts"]]
     return origin
 
 

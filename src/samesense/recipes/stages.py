@@ -6,27 +6,20 @@ import json
 import logging
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import Field
 
-from samesense.context.corpus.corpus import Corpus
-from samesense.data.documents import Document, document_sentences
-from samesense.errors import ConfigError, OutputError
+from samesense.errors import OutputError
 from samesense.execution.progress import stage
 from samesense.execution.timing import time_summary
 from samesense.failures import shorten_text
 from samesense.files import is_empty
-from samesense.hashes import content_hash
 from samesense.places import check_folder
 from samesense.schemas import Record, read_object
 from samesense.training import manifest
-
-if TYPE_CHECKING:
-    from samesense.recipes.origin.settings import OriginSettings
 
 logger = logging.getLogger(__name__)
 
@@ -151,39 +144,6 @@ def _short_json(value: Any) -> str:
     return shorten_text(json.dumps(value, ensure_ascii=False), 60)
 
 
-def fingerprint(source: str) -> str:
-    """Return a hash over the content of a file or of all files in a folder, with its split; of a hub name, the name."""
-    path = Path(source).expanduser()
-    if path.is_dir():
-        files = sorted(file for file in path.rglob("*") if file.is_file())
-    else:
-        files = [path]
-    if not path.exists():
-        folder, _, split = source.rpartition(":")
-        if folder and Path(folder).expanduser().is_dir():
-            return f"{fingerprint(folder)} {split}"
-        return f"name {source}"
-    # Name and size part the files: text moved from one to the next changes the hash.
-    headed = ((f"{file.relative_to(path)} {file.stat().st_size}".encode(), file) for file in files)
-    return content_hash(chain.from_iterable(headed))
-
-
-def first_words(documents: Iterable[Document], most: int | None) -> Iterator[Document]:
-    """Yield documents up to and with the one that reaches ``most`` words, which spaces part."""
-    count = 0
-    for document in documents:
-        yield document
-        count += sum(len(sentence.split()) for sentence in document_sentences([document]))
-        if most is not None and count >= most:
-            return
-
-
-def describe_corpus(corpus: Corpus) -> str:
-    """Return the sizes of a corpus."""
-    sizes = f"{corpus.documents} documents, {len(corpus)} sentences"
-    return f"{sizes}, {len(corpus.windows)} contexts in {corpus.chunks} chunks"
-
-
 def read_stages(folder: Path, method: str) -> dict[str, Any]:
     """Return the manifest of earlier stages in a folder, empty without any.
 
@@ -197,21 +157,3 @@ def read_stages(folder: Path, method: str) -> dict[str, Any]:
     if before and before.get("method") != method:
         raise OutputError(f"{folder} holds a run of {before.get('method')}. Choose another output folder.")
     return before
-
-
-def check_origin(sources: Iterable[str], settings: OriginSettings, output: Path) -> None:
-    """Raise, before torch is loaded, if an Origin could not be made: by its output or its language model."""
-    check_apart(sources, output)
-    read_stages(output, "origin")
-    settings.check_language_model()
-
-
-def check_apart(sources: Iterable[str], output: Path) -> None:
-    """Raise if the output lies in a folder of documents, which would be others with each file that is written."""
-    for source in sources:
-        folder = Path(source).expanduser()
-        if folder.is_dir() and output.resolve().is_relative_to(folder.resolve()):
-            raise ConfigError(
-                f"The output must not lie in a folder of documents, which it would be read with; {output} lies in "
-                f"{source}. Choose an output folder elsewhere."
-            )
