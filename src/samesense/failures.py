@@ -9,7 +9,7 @@ import reprlib
 import shutil
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
@@ -171,6 +171,16 @@ def shorten_text(text: str, most: int) -> str:
     if len(text) <= most:
         return text
     return f"{text[: most - 3]}..."
+
+
+def abridged(values: Sequence[object], most: int) -> str:
+    """Return the first ``most`` of values for a message, and the number of the others.
+
+    >>> abridged([1, 2, 3, 4], 2)
+    '1, 2 and 2 more'
+    """
+    first = ", ".join(map(str, values[:most]))
+    return first if len(values) <= most else f"{first} and {len(values) - most:,} more"
 
 
 def excerpt(value: object, most: int = 200) -> str:

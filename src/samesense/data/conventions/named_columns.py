@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from samesense.data.conventions.column_names import find_name, normalize_name, spelled_names
 from samesense.errors import ConfigError, DataError
+from samesense.failures import abridged
 
 MOST_LISTED = 30
 """Most columns that an error lists."""
@@ -61,11 +62,9 @@ def listed(names: Sequence[str], limit: int = MOST_LISTED) -> str:
     >>> listed(["a", "b", "c", "d"], 2)
     'a, b and 2 more'
     """
-    shortened = [name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}..." for name in names[:limit]]
-    ending = f" and {len(names) - limit:,} more" if len(names) > limit else ""
     if not names:
         return "none"
-    return ", ".join(shortened) + ending
+    return abridged([name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}..." for name in names], limit)
 
 
 def join_names(names: Sequence[str]) -> str:

@@ -10,6 +10,7 @@ from samesense.data.columns.labels import Kind
 from samesense.data.conflicts import Conflict, describe_conflicts
 from samesense.data.conventions.numbers import number_text
 from samesense.data.conventions.scales import Scale
+from samesense.failures import abridged
 from samesense.results import Shown
 
 _MOST_SUBSETS = 10
@@ -125,9 +126,7 @@ def _describe_labels(report: DataReport, quantiles: Mapping[str, str]) -> str:
 
 
 def _list_counts(counts: Mapping[str, int], limit: int) -> str:
-    listed = [f"{name or '(none)'}: {count}" for name, count in list(counts.items())[:limit]]
-    hidden = len(counts) - len(listed)
-    return ", ".join(listed) + (f" and {hidden} more" if hidden else "")
+    return abridged([f"{name or '(none)'}: {count}" for name, count in counts.items()], limit)
 
 
 def texts_line(report: Mapping[str, Any]) -> str:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 
 from samesense.data.conventions.texts import TEXT_FIX, text_problem
 from samesense.errors import BadRowsError, DataError
+from samesense.failures import abridged
 from samesense.types import Row
 
 logger = logging.getLogger(__name__)
@@ -60,9 +61,7 @@ def warn_left_out(
     """Warn that the rows with these numbers are left out; DataError if that is all ``total`` rows."""
     if not numbers:
         return
-    row_numbers = ", ".join(map(str, numbers[:SHOWN]))
-    if len(numbers) > SHOWN:
-        row_numbers += f" and {len(numbers) - SHOWN} more"
+    row_numbers = abridged(numbers, SHOWN)
     if len(numbers) == total:
         raise DataError(
             f"{source}: no row is left of {total}, because {reason}: {row_numbers}. Give a file with texts."

@@ -25,6 +25,7 @@ from samesense.execution.shards.folders import folder_at
 from samesense.execution.shards.tasks import Executor, Failed, Work
 from samesense.execution.unread import Unread
 from samesense.execution.versions import changes, environment
+from samesense.failures import abridged
 from samesense.hashes import content_hash
 
 logger = logging.getLogger(__name__)
@@ -197,10 +198,9 @@ class ShardedJob:
         with stage(f"checking {len(names)} finished shards"):
             damaged = [name for name, sha256 in names.items() if not self.folder.is_intact(name, sha256)]
         if damaged:
-            paths = ", ".join(str(self.folder.path(name)) for name in damaged[:3])
-            more = f" and {len(damaged) - 3} more" if len(damaged) > 3 else ""
+            paths = abridged([self.folder.path(name) for name in damaged], 3)
             raise DataError(
-                f"A finished shard has the SHA-256 that {HISTORY} notes, and these have another: {paths}{more}. They "
+                f"A finished shard has the SHA-256 that {HISTORY} notes, and these have another: {paths}. They "
                 "are damaged, or were changed. Delete them and give the same command; they will be made again."
             )
 

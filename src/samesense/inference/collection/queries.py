@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from samesense.choices import check_count
 from samesense.errors import DataError
-from samesense.inference.models.model import listed
+from samesense.inference.models.model import as_sequence
 
 
 def checked_queries(texts: Iterable[str], top: int) -> tuple[list[str], int]:
@@ -15,7 +15,7 @@ def checked_queries(texts: Iterable[str], top: int) -> tuple[list[str], int]:
     if isinstance(texts, str):
         raise DataError(f"Queries are given in a list; received {texts[:60]!r}. Write [{texts[:60]!r}].")
     count = min(check_count("top", top), sys.maxsize)  # SQLite's integers end at maxsize
-    queries = list(listed(texts, "Queries"))
+    queries = list(as_sequence(texts, "Queries"))
     for number, text in enumerate(queries, 1):
         if not isinstance(text, str) or not text.strip():
             value = "empty" if isinstance(text, str) else repr(text)[:60]

@@ -263,16 +263,16 @@ class Model:
                 show_progress_bar=show_progress_bar,
             )[0]
             return single
-        listed_texts = listed(texts, "Texts")
+        given_texts = as_sequence(texts, "Texts")
         # A model that reads all texts alike then has one cache for all tasks.
         if not self.tells_tasks_apart:
             task = None
         with requested_progress(show_progress_bar):
             if self._caches is None:
-                return self._embedder.encode(listed_texts, normalize=normalize, on_progress=on_progress, **_as(task))
+                return self._embedder.encode(given_texts, normalize=normalize, on_progress=on_progress, **_as(task))
             cache = self._cache_of(task)
-            cache.fill(listed_texts, on_progress=on_progress)
-        rows = cache(listed_texts)
+            cache.fill(given_texts, on_progress=on_progress)
+        rows = cache(given_texts)
         if not normalize:
             return rows
         return unit(rows)
@@ -408,7 +408,7 @@ def _as(task: TaskName | None) -> dict[str, Any]:
     return {"task": task}
 
 
-def listed(items: Any, what: str) -> Sequence[Any]:
+def as_sequence(items: Any, what: str) -> Sequence[Any]:
     """Return a sequence or array unchanged, and the items of another iterable as a list.
 
     DataError, which names ``what`` is needed, for a table or a mapping, whose names would be taken for texts.
@@ -427,7 +427,7 @@ def checked_pairs(pairs: Iterable[Any]) -> list[Pair]:
 
     DataError if an item is not a pair of non-empty texts.
     """
-    items = listed(pairs, "Pairs")
+    items = as_sequence(pairs, "Pairs")
     for index, pair in enumerate(items):
         # A text of two letters is a sequence of two texts, but not a pair.
         is_pair = not isinstance(pair, str) and isinstance(pair, Sequence | np.ndarray) and len(pair) == 2

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from samesense.failures import abridged
+
 SHOWN = 10
 """Most rows without two texts whose numbers are shown."""
 
@@ -64,11 +66,8 @@ class Scored:
 
 def missing_texts(source: str, rows: int, numbers: Sequence[int]) -> str:
     """Return a message that lists the rows of a table without two texts."""
-    listing = ", ".join(map(str, numbers[:SHOWN]))
-    if len(numbers) > SHOWN:
-        listing += f" and {len(numbers) - SHOWN} more"
     verb = "has" if len(numbers) == 1 else "have"
     return (
-        f"{source}: {len(numbers)} of {rows} rows {verb} no two texts to compare, and so no score: row {listing}. "
-        "They stay as they are."
+        f"{source}: {len(numbers)} of {rows} rows {verb} no two texts to compare, and so no score: "
+        f"row {abridged(numbers, SHOWN)}. They stay as they are."
     )

@@ -24,6 +24,7 @@ from pydantic import (
 )
 from typing_extensions import TypeAliasType
 
+from samesense.failures import abridged
 from samesense.inference.serve.errors import invalid
 from samesense.types import TaskName
 
@@ -159,9 +160,7 @@ class OwnForm(Form):
     def _check_fields(cls, value: object) -> object:
         fields = cls.model_fields
         if isinstance(value, dict) and (unknown := [name for name in value if name not in fields]):
-            names = ", ".join(repr(name[:60]) for name in unknown[:SHOWN_NAMES])
-            if len(unknown) > SHOWN_NAMES:
-                names += f" and {len(unknown) - SHOWN_NAMES} more"
+            names = abridged([repr(name[:60]) for name in unknown], SHOWN_NAMES)
             message = f"There is no field {names}; the fields are {', '.join(fields)}"
             raise UnknownFieldError(message, unknown[0])
         return value

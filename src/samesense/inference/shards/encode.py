@@ -35,7 +35,7 @@ from samesense.execution.shards.job import Shard, ShardedJob, sharded_job
 from samesense.execution.shards.tasks import Executor
 from samesense.execution.threads import torch_threads
 from samesense.execution.unread import counted, note
-from samesense.failures import DAMAGED
+from samesense.failures import DAMAGED, abridged
 from samesense.hashes import text_hash
 from samesense.inference.collection.embedder import Embedder, embedder_of
 from samesense.inference.columns import expand_patterns
@@ -264,11 +264,14 @@ def _quantizer(folder: Folder, embedder: Embedder, texts: Input, settings: Shard
 
 def _input_part(source: Input) -> dict[str, Any]:
     names = [file.path.rpartition("/")[2] for file in source.files]
-    label = ", ".join(names[:3])
-    if len(names) > 3:
-        label += f" and {len(names) - 3} more"
     size = sum(file.size for file in source.files)
-    return {"name": label, "files": len(names), "bytes": size, "rows": source.rows, "sha256": source.sha256}
+    return {
+        "name": abridged(names, 3),
+        "files": len(names),
+        "bytes": size,
+        "rows": source.rows,
+        "sha256": source.sha256,
+    }
 
 
 def _model_part(name: str, embedder: Embedder) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from samesense.inference.serve.http.pages import add_page
 from samesense.inference.serve.http.responses import (
     embeddings_answer,
     explained,
-    listed,
+    hits_of_queries,
     meanings,
     pairs_of,
     ranked,
@@ -149,7 +149,7 @@ def _add_work(app: FastAPI, services: Services) -> None:
 
         async def work() -> Answer:
             hits, tokens = await service.search(queries, form)
-            return lambda: {"object": "list", "data": listed(hits)} | signed(service, tokens)
+            return lambda: {"object": "list", "data": hits_of_queries(hits)} | signed(service, tokens)
 
         return await finish(request, work(), limits)
 

@@ -101,7 +101,7 @@ def embeddings_answer(rows: Embeddings, form: Literal["float", "base64"]) -> dic
     return {"object": "list", "data": data}
 
 
-def listed(query_hits: Sequence[Sequence[SearchHit]]) -> list[dict[str, Any]]:
+def hits_of_queries(query_hits: Sequence[Sequence[SearchHit]]) -> list[dict[str, Any]]:
     """Return the hits of each query, as JSON types."""
     return [{"index": index, "hits": [_as_json(hit) for hit in hits]} for index, hits in enumerate(query_hits)]
 
