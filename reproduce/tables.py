@@ -30,7 +30,7 @@ from samesense.reports.sweeps import (
     steps_to_scores,
 )
 from samesense.reports.tables import markdown
-from samesense.results import mean_name
+from samesense.results.results import mean_name
 
 HOME = Path(__file__).parent
 BEGIN = "<!-- here: written by tables.py -->"

@@ -12,7 +12,7 @@ import numpy as np
 
 from samesense.metrics import best_threshold, holm
 from samesense.reports.significance import Comparison
-from samesense.results import mean_name
+from samesense.results.results import mean_name
 
 
 def take(results: Path, sweep: str, folder: Path) -> None:

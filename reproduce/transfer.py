@@ -18,7 +18,7 @@ from taking import adjusted, commit, write_rows
 
 import samesense
 from samesense.reports.report import Report
-from samesense.results import mean_name
+from samesense.results.results import mean_name
 
 
 def models_of(folder: Path, variants: list[str], start: str) -> list[str]:

@@ -18,7 +18,7 @@ from samesense.cli.docstrings import arguments_of
 from samesense.cli.main import COMMANDS
 from samesense.data import sample_path
 from samesense.errors import ConfigError
-from samesense.results import Results
+from samesense.results.results import Results
 from samesense.urls import Name
 from tests.messages import without_progress
 

@@ -22,7 +22,8 @@ from samesense.recipes.pretrain.recipe import Pretraining
 from samesense.recipes.race.board import Line, RaceResult
 from samesense.recipes.run.training_run import TrainingRun
 from samesense.reports.run_verdict import Verdict
-from samesense.results import Markdown, Results, RowList
+from samesense.results.results import Results
+from samesense.results.shown import Markdown, RowList
 from samesense.types import Result
 
 PLAIN = {"Path", "str", "float", "None", "Any", "Embeddings", "Scores", "FastAPI"}

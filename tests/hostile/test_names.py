@@ -10,7 +10,7 @@ import pytest
 from samesense.encoder.saving.card import Card, CardData, write_card
 from samesense.reports.sweeps import difference_table
 from samesense.reports.tables import markdown, markdown_table
-from samesense.results import code, plain
+from samesense.results.markup import code, plain
 from samesense.types import Result
 from tests.command import run_command
 from tests.hostile.conftest import rounds

@@ -22,7 +22,7 @@ from samesense.recipes.race.clock import Clock, Costs, rungs, seconds_of, that_f
 from samesense.recipes.race.entrants import Entrant, Start
 from samesense.recipes.race.state import Race
 from samesense.recipes.reading import Reading
-from samesense.results import Results
+from samesense.results.results import Results
 from samesense.types import Result
 from tests.command import run_command
 

@@ -8,7 +8,7 @@ from samesense.data.sentences import read_unlabelled
 from samesense.errors import ConfigError, DataError
 from samesense.recipes.planning.plan import plan
 from samesense.recipes.run.training_run import TrainingRun
-from samesense.results import Results
+from samesense.results.results import Results
 from samesense.training.fit import TrainOutput
 
 

@@ -7,7 +7,7 @@ from samesense.reports.grid import grids
 from samesense.reports.headline import headlines
 from samesense.reports.significance import paired_comparisons
 from samesense.reports.tables import escape, latex_grids, markdown_grids
-from samesense.results import MEASURES, measure_of
+from samesense.results.measures import MEASURES, measure_of
 from tests.reports.latex import read_tables
 from tests.reports.made import evidence, result, scored
 

@@ -17,7 +17,7 @@ from samesense.reports.significance import p_text, paired_comparisons
 from samesense.reports.standing import rank
 from samesense.reports.tables import ranking_cells
 from samesense.reports.verdict import count_text, direction, losses, span, verdict, verdict_notes
-from samesense.results import measure_of
+from samesense.results.measures import measure_of
 from tests.reports.made import evidence, result, scored
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from samesense.inference.calibration.fit import Calibrated
     from samesense.inference.models.model import Model
     from samesense.reports.report import Report
-    from samesense.results import Results
+    from samesense.results.results import Results
     from samesense.types import Evidence, Result
 
 # Functions import what they use, so that ``import samesense`` and --help load neither torch nor transformers.
@@ -78,7 +78,7 @@ def evaluate(  # noqa: PLR0913 - the flags of the command
     from samesense.inference.models.load import load
     from samesense.inference.names import place_of
     from samesense.reports.store import append_results, check_results
-    from samesense.results import Results
+    from samesense.results.results import Results
 
     if output is not None:
         # Checked now: an evaluation of hours must not end with a file that cannot be written.
@@ -171,7 +171,7 @@ def compare(  # noqa: PLR0913 - the flags of the command
     from samesense.recipes.compare.recipe import compare as run
     from samesense.recipes.compare.sentences import read_topics
     from samesense.reports.store import append_results, check_results
-    from samesense.results import Results
+    from samesense.results.results import Results
 
     check_list("models", models)
     if runs is not None:

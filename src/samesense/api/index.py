@@ -13,7 +13,8 @@ from samesense.errors import ConfigError
 from samesense.execution.progress import stage
 from samesense.execution.unread import logs_unread
 from samesense.inference.collection.conditions import Where
-from samesense.results import RowList, one_line
+from samesense.results.markup import one_line
+from samesense.results.shown import RowList
 from samesense.types import Precision
 
 if TYPE_CHECKING:

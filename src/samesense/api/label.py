@@ -17,7 +17,7 @@ from samesense.encoder.names import DEFAULT
 from samesense.errors import ConfigError, DataError, MissingExtraError
 from samesense.execution.unread import log_unread_now, logs_unread
 from samesense.inference.names import place_of, split_kind
-from samesense.results import Shown
+from samesense.results.shown import Shown
 from samesense.types import Precision
 
 if TYPE_CHECKING:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from samesense.recipes.harvest.recipe import HarvestSummary
     from samesense.recipes.pretrain.recipe import Pretraining
     from samesense.recipes.run.training_run import TrainingRun
-    from samesense.results import Markdown, Results
+    from samesense.results.results import Results
+    from samesense.results.shown import Markdown
 
 # Functions import what they use, so that ``import samesense`` and --help load neither torch nor transformers.
 
@@ -136,7 +137,7 @@ def cross_validate(  # noqa: PLR0913 - the flags of the command
     """
     from samesense.recipes.planning.plan import plan
     from samesense.recipes.reading import Reading
-    from samesense.results import Results
+    from samesense.results.results import Results
 
     reading = Reading(columns, label_order, label_range, drop_bad_rows)
     # Nothing selects within a fold, so that no pair is held out for it.
@@ -345,7 +346,7 @@ def sweep(
     from samesense.recipes.sweep.plan import make_plan
     from samesense.recipes.sweep.report import write_report
     from samesense.recipes.sweep.run import run
-    from samesense.results import Markdown
+    from samesense.results.shown import Markdown
 
     if datasets is not None:
         check_list("datasets", datasets)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from samesense.encoder.maps.whitening import Whitening
     from samesense.inference.drift import Drift
     from samesense.inference.search.mining import MinedPairs
-    from samesense.results import RowList
+    from samesense.results.shown import RowList
     from samesense.types import Embeddings
 
 # Functions import what they use, so that ``import samesense`` and --help load neither torch nor transformers.
@@ -215,7 +215,7 @@ def rerank(  # noqa: PLR0913 - the flags of the command
     from samesense.inference.models.load import load
     from samesense.inference.search.rerank import rerank as run
     from samesense.inference.search.ties import noise_of
-    from samesense.results import RowList
+    from samesense.results.shown import RowList
 
     if not isinstance(query, str):
         raise DataError(f"The `query` is one text; received {type(query).__name__}.")

@@ -22,7 +22,7 @@ from samesense.data.sentences import Sentences, read_unlabelled
 from samesense.data.tuples.data import TupleData
 from samesense.data.tuples.read import read_tuples
 from samesense.errors import ConfigError, DataError
-from samesense.results import Shown
+from samesense.results.shown import Shown
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -45,7 +45,7 @@ from samesense.data.rows.sources import (
 from samesense.errors import ConfigError, DataError
 from samesense.hashes import content_hash
 from samesense.places import JOINT
-from samesense.results import ShownRows
+from samesense.results.shown import ShownRows
 from samesense.types import Row
 
 logger = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ from samesense.evaluation.suite import Average
 from samesense.evaluation.suites import SUITES
 from samesense.evaluation.task import SAMPLES
 from samesense.metrics.seeds import interval_of_runs, mean_of_sets, resampled_figures
-from samesense.results import Results, mean_name
+from samesense.results.results import Results, mean_name
 from samesense.types import Evidence, Result
 
 

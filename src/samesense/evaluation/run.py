@@ -11,7 +11,7 @@ from samesense.errors import DataError, ModelError
 from samesense.evaluation.task import Task
 from samesense.execution.progress import progress_bar, stage
 from samesense.execution.speed import Speed
-from samesense.results import Results
+from samesense.results.results import Results
 from samesense.types import Evidence, Pair, Result, Scorer, Scores
 
 logger = logging.getLogger(__name__)

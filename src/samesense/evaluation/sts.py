@@ -14,7 +14,7 @@ from samesense.evaluation.task import ResultBuilder, Task, timed_scores
 from samesense.metrics import Statistic
 from samesense.metrics.correlation import CORRELATIONS, spearman
 from samesense.metrics.inputs import check_correlates
-from samesense.results import WHOLE_SUBSETS, Results
+from samesense.results.results import WHOLE_SUBSETS, Results
 from samesense.types import Pair, Result, Scorer, Scores, TaskResult
 
 MOST_SUBSETS = 30

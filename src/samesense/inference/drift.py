@@ -18,7 +18,7 @@ from samesense.inference.search.exact import Best, nearest, unit_rows
 from samesense.inference.search.lists import blocks
 from samesense.inference.search.mining import check_threshold, cosines_of
 from samesense.metrics.classification import best_threshold, check_binary, precision_at, recall_at
-from samesense.results import Shown
+from samesense.results.shown import Shown
 from samesense.types import Embeddings, Floats, Indices
 
 SHOWN = 10

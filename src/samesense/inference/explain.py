@@ -16,7 +16,7 @@ from samesense.errors import DataError, ModelError
 from samesense.execution.unread import counted, note
 from samesense.failures import visible
 from samesense.inference.models.model import Model
-from samesense.results import Shown
+from samesense.results.shown import Shown
 from samesense.types import Floats, Marked, Pair, Scores
 
 By = Literal["auto", "tokens", "occlusion"]

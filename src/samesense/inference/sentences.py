@@ -13,7 +13,7 @@ from samesense.errors import ConfigError, DataError
 from samesense.inference.lines import without_breaks
 from samesense.inference.models.model import Model
 from samesense.inference.search.ties import in_order, same_as
-from samesense.results import Shown
+from samesense.results.shown import Shown
 from samesense.types import Pair, Scores
 
 

@@ -15,7 +15,8 @@ from samesense.reports.figures.distribution import label_texts
 from samesense.reports.grid import ABSENT, Cell
 from samesense.reports.markup import Html, element, folded, joined, table
 from samesense.reports.verdict import direction, span
-from samesense.results import WHOLE_SUBSETS, measure_of
+from samesense.results.measures import measure_of
+from samesense.results.results import WHOLE_SUBSETS
 from samesense.types import Evidence, Marked, Pair, Result
 
 

@@ -13,7 +13,8 @@ from samesense.evaluation.run import Failure
 from samesense.evaluation.suites import SUITES
 from samesense.reports.headline import Key, Seeds, headlines, is_headline
 from samesense.reports.significance import Comparison
-from samesense.results import Measure, mean_name, measure_of
+from samesense.results.measures import Measure, measure_of
+from samesense.results.results import mean_name
 from samesense.types import Result
 
 ABSENT = "-"

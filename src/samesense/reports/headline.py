@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from samesense.evaluation.suites import SUITES
-from samesense.results import MEASURES, WHOLE_SUBSETS
+from samesense.results.measures import MEASURES
+from samesense.results.results import WHOLE_SUBSETS
 from samesense.types import Result
 
 Key = tuple[str, str, str]

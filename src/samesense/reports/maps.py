@@ -14,7 +14,7 @@ from samesense.places import PAGE, check_place, check_suffix
 from samesense.reports.projection import project
 from samesense.reports.tables import TitledTable
 from samesense.reports.text_map import Category, TextMap, text_map_page
-from samesense.results import one_line
+from samesense.results.markup import one_line
 from samesense.types import Embeddings, Floats, Indices, Scores
 
 logger = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ from samesense.execution.speed import ROUNDS
 from samesense.reports.significance import LEVEL, Comparison, p_text
 from samesense.reports.standing import Ranking, Standing
 from samesense.reports.verdict import bare_span, count_text, direction, losses, short, span
-from samesense.results import Measure
+from samesense.results.measures import Measure
 
 MARGIN = 0.01
 """A cheaper model is recommended up to this far below the highest figure: 1 point of 100.

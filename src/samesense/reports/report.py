@@ -12,7 +12,8 @@ from samesense.reports.content import Content
 from samesense.reports.figures.plot import save_plots
 from samesense.reports.page import html_page, html_tables
 from samesense.reports.tables import latex_grids, markdown_grids, markdown_opening
-from samesense.results import Shown, plain
+from samesense.results.markup import plain
+from samesense.results.shown import Shown
 
 
 class Report(Shown, Content):

@@ -8,7 +8,10 @@ from typing import Any, Literal
 
 from samesense.errors import DataError
 from samesense.reports.significance import p_text, paired_comparisons
-from samesense.results import Measure, Shown, Table, measure_of, one_line, text_table
+from samesense.results.markup import one_line
+from samesense.results.measures import Measure, measure_of
+from samesense.results.shown import Shown
+from samesense.results.tables import Table, text_table
 from samesense.types import TaskResult
 
 Word = Literal["better", "no difference", "worse"]

@@ -11,7 +11,8 @@ from samesense.errors import DataError
 from samesense.reports.headline import Key, Seeds, headlines, is_headline
 from samesense.reports.significance import SAMPLES, Comparison, compare_runs, runs_behind
 from samesense.reports.standing import Ranking
-from samesense.results import Measure, mean_name, measure_of
+from samesense.results.measures import Measure, measure_of
+from samesense.results.results import mean_name
 from samesense.types import Evidence, Result
 
 

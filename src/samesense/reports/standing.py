@@ -16,7 +16,8 @@ from samesense.metrics import holm
 from samesense.metrics.seeds import Resampled, compare_resampled, interval_of_runs, mean_of_sets, resampled_figures
 from samesense.reports.headline import headlines
 from samesense.reports.significance import SAMPLES, Comparison, aligned, in_seed_order, runs_behind, seed_order
-from samesense.results import Measure, mean_name, measure_of
+from samesense.results.measures import Measure, measure_of
+from samesense.results.results import mean_name
 from samesense.types import Evidence, Result
 
 SEVERAL = "mean score"

@@ -14,7 +14,7 @@ from samesense.errors import DataError, OutputError
 from samesense.files import is_special, parse_json, write_bytes
 from samesense.places import check_place, check_suffix
 from samesense.reports.figures.curves import Curve
-from samesense.results import Results
+from samesense.results.results import Results
 from samesense.schemas import Record, read_object
 from samesense.types import Result
 

@@ -15,7 +15,9 @@ from samesense.reports.illustrate import stem
 from samesense.reports.significance import Comparison
 from samesense.reports.store import Run, sweep_points
 from samesense.reports.tables import TitledTable, markdown
-from samesense.results import is_mean, measure_of, one_line
+from samesense.results.markup import one_line
+from samesense.results.measures import measure_of
+from samesense.results.results import is_mean
 
 Curves = Mapping[str, Mapping[int, Curve]]
 """Learning curves on one data set, by variant and seed."""

@@ -10,7 +10,9 @@ from samesense.reports.recommendation import milliseconds_text
 from samesense.reports.significance import p_text
 from samesense.reports.standing import Ranking, Standing
 from samesense.reports.verdict import direction, short
-from samesense.results import TEXT, Rows, one_line, plain, result_tables
+from samesense.results.markup import one_line, plain
+from samesense.results.results import result_tables
+from samesense.results.tables import TEXT, Rows
 from samesense.types import Result
 
 
@@ -29,7 +31,7 @@ class TitledTable:
 
 
 def markdown_table(results: Sequence[Result]) -> str:
-    """Lay out results as Markdown tables, as :class:`samesense.results.Results` prints them."""
+    """Lay out results as Markdown tables, as :class:`samesense.results.results.Results` prints them."""
     tables = result_tables(results)
     return "\n\n".join(markdown(header, rows, [name for name in header if name not in TEXT]) for header, rows in tables)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from samesense.execution.speed import Speed
 from samesense.reports.significance import LEVEL, MIN_SEEDS, Comparison, p_text
 from samesense.reports.standing import Elsewhere, Ranking, Standing
-from samesense.results import Measure, measure_of
+from samesense.results.measures import Measure, measure_of
 
 NAMED = 2
 """Most models named among those from which the best cannot be told apart."""

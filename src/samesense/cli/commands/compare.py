@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from samesense.api import evaluation
 from samesense.cli.command import command_of
 from samesense.cli.output import Json, Output, Several, logger, put, put_json, shown_if_unwritten
-from samesense.results import Results
+from samesense.results.results import Results
 
 if TYPE_CHECKING:
     from samesense.reports.report import Report

@@ -9,7 +9,7 @@ from samesense.api import evaluation
 from samesense.cli.command import command_of
 from samesense.cli.output import Flag, Json, Several, logger, put, put_json, shown_if_unwritten
 from samesense.data.benchmarks.comparability import NOT_COMPARABLE, why_not_comparable
-from samesense.results import WHOLE_SUBSETS, Results
+from samesense.results.results import WHOLE_SUBSETS, Results
 from samesense.types import Result
 
 

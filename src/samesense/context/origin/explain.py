@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from samesense.context.corpus.corpus import Window
 from samesense.context.corpus.words import joiner
-from samesense.results import Shown
+from samesense.results.shown import Shown
 
 Whose = Literal["first", "second", "both"]
 

@@ -14,7 +14,7 @@ from samesense.context.corpus.words import words as words_of
 from samesense.context.origin.parts import OWN, STATE, WORDS, Parts
 from samesense.context.origin.reader import Reader
 from samesense.failures import visible
-from samesense.results import Shown
+from samesense.results.shown import Shown
 from samesense.types import Embeddings, Floats, Indices, Pair
 
 LIKELY = 256

@@ -15,7 +15,7 @@ from samesense.data.rows.bad_rows import BadRow, bad_rows_error
 from samesense.data.rows.sources import Source, list_rows, name_of, names_in
 from samesense.errors import ConfigError, DataError
 from samesense.failures import excerpt
-from samesense.results import ShownRows
+from samesense.results.shown import ShownRows
 from samesense.types import Row
 
 

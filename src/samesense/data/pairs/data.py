@@ -22,7 +22,7 @@ from samesense.data.rows.compression import split_suffix
 from samesense.errors import ConfigError, DataError
 from samesense.hashes import rows_hash
 from samesense.places import JOINT
-from samesense.results import ShownRows
+from samesense.results.shown import ShownRows
 from samesense.types import Pair
 
 TEXTS = ("sentence1", "sentence2", "subset")

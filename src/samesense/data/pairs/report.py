@@ -11,7 +11,7 @@ from samesense.data.conflicts import Conflict, describe_conflicts
 from samesense.data.conventions.numbers import number_text
 from samesense.data.conventions.scales import Scale
 from samesense.failures import abridged
-from samesense.results import Shown
+from samesense.results.shown import Shown
 
 _MOST_SUBSETS = 10
 """Most subsets that a report lists."""

@@ -13,7 +13,7 @@ from samesense.data.conventions.column_names import Side
 from samesense.data.pairs.targets import Targets
 from samesense.errors import DataError
 from samesense.hashes import rows_hash
-from samesense.results import ShownRows
+from samesense.results.shown import ShownRows
 
 ITSELF = "partners that are their anchor"
 """What is counted of partners that are left out because they equal their anchor."""

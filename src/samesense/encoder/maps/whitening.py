@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from samesense.errors import ConfigError, ModelError
-from samesense.results import Shown
+from samesense.results.shown import Shown
 from samesense.types import Embeddings
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from huggingface_hub.repocard import metadata_load
 from samesense.encoder.names import DEFAULT, local_folder
 from samesense.errors import ModelError
 from samesense.files import write_text
-from samesense.results import code, plain
+from samesense.results.markup import code, plain
 from samesense.types import Result
 
 FILE = "README.md"

@@ -31,7 +31,7 @@ from samesense.metrics.calibration import calibration_error, mean_absolute_error
 from samesense.metrics.classification import accuracy_at, best_threshold, f1_at, precision_at, recall_at
 from samesense.metrics.guarantee import CONFIDENCE, PromiseFinder, Share, share_interval
 from samesense.metrics.inputs import is_constant, matching_vectors
-from samesense.results import Shown
+from samesense.results.shown import Shown
 from samesense.types import Result, Scorer, Scores
 
 logger = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ from typing import Any, NoReturn, Self
 
 from samesense.errors import ConfigError
 from samesense.inference.search.mining import check_threshold
-from samesense.results import ShownRows
+from samesense.results.shown import ShownRows
 from samesense.types import Indices
 
 

@@ -58,7 +58,7 @@ from samesense.inference.onnx.open_graph import open_graph
 from samesense.inference.onnx.openvino_encoder import openvino_has_bfloat16
 from samesense.inference.onnx.token_encoder import cut_to, read_texts
 from samesense.metrics import spearman
-from samesense.results import plain
+from samesense.results.markup import plain
 from samesense.types import Embeddings, Encode, Floats, Scores
 
 LEAST_COSINE = 0.9999

@@ -10,7 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from samesense.errors import ModelError
 from samesense.failures import first_line
 from samesense.hashes import content_hash
-from samesense.results import Shown, text_table
+from samesense.results.shown import Shown
+from samesense.results.tables import text_table
 
 DESCRIPTION = "samesense_onnx.json"
 GraphName = Literal["onnx", "onnx-int8", "openvino-int8"]

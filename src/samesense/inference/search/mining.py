@@ -15,7 +15,7 @@ from samesense.choices import check_count
 from samesense.encoder.cosine import row_cosines
 from samesense.errors import ConfigError, ModelError
 from samesense.inference.search.exact import margin, positions_from, unit_rows
-from samesense.results import RowList
+from samesense.results.shown import RowList
 from samesense.types import Indices, Scores
 
 BLOCK_ROWS = 1024

@@ -44,7 +44,7 @@ from samesense.recipes.surrogate.recipe import KEPT, describe_kept, prepare
 from samesense.recipes.surrogate.settings import SurrogateSettings
 from samesense.reports import read_results
 from samesense.reports.run_verdict import verdict_from
-from samesense.results import Results
+from samesense.results.results import Results
 from samesense.training import manifest
 from samesense.training.fit import TrainOutput, check_settings
 

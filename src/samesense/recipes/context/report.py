@@ -42,7 +42,7 @@ from samesense.reports.store import read_run
 from samesense.reports.sweeps import difference_table
 from samesense.reports.tables import markdown, markdown_table
 from samesense.reports.verdict import verdict as verdict_lines
-from samesense.results import plain
+from samesense.results.markup import plain
 from samesense.training import manifest
 from samesense.types import Pair, TaskResult
 

@@ -21,7 +21,7 @@ from samesense.execution.speed import ROUNDS, Speed, time_in_turns
 from samesense.inference.models.load import load
 from samesense.recipes.distil.settings import DistilSettings
 from samesense.reports.tables import markdown
-from samesense.results import plain
+from samesense.results.markup import plain
 from samesense.types import Encode, Result
 
 logger = logging.getLogger(__name__)

@@ -38,7 +38,7 @@ from samesense.execution.unread import counted, note
 from samesense.files import as_object
 from samesense.recipes.harvest.folder import COLUMNS
 from samesense.recipes.harvest.settings import HarvestSettings
-from samesense.results import Shown
+from samesense.results.shown import Shown
 
 logger = logging.getLogger(__name__)
 

@@ -45,7 +45,7 @@ from samesense.recipes.pretrain.settings import PretrainSettings
 from samesense.recipes.run import run_folder
 from samesense.recipes.run.earlier_run import CHECKPOINTS
 from samesense.recipes.run.training_run import TrainingRun
-from samesense.results import Results
+from samesense.results.results import Results
 from samesense.training import manifest
 from samesense.training.callbacks import History, Patience, Progress
 from samesense.training.fit import TrainOutput

@@ -12,7 +12,9 @@ from samesense.execution.speed import ROUNDS, Speed
 from samesense.execution.timing import clock_time
 from samesense.reports.tables import markdown, markdown_table
 from samesense.reports.verdict import speed_text
-from samesense.results import Results, Shown, one_line, plain
+from samesense.results.markup import one_line, plain
+from samesense.results.results import Results
+from samesense.results.shown import Shown
 
 SHOWN = 12
 """Lines of the leaderboard that are printed: the best ones."""

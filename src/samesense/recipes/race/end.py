@@ -20,7 +20,7 @@ from samesense.recipes.race.board import Line, RaceResult, cpu_of, good_enough, 
 from samesense.recipes.race.cells import Cells
 from samesense.recipes.race.clock import RESERVE_SHARE
 from samesense.recipes.train_command import train_command
-from samesense.results import Results
+from samesense.results.results import Results
 from samesense.types import Precision, Result
 
 BOARD = "leaderboard.md"

@@ -38,7 +38,7 @@ from samesense.recipes.held_out.scores import HELD_OUT_SCORES
 from samesense.recipes.run.earlier_run import CHECKPOINTS, CURVE, REFIT, came_to_nothing, check_folder_of_run
 from samesense.recipes.run.training_run import TrainingRun
 from samesense.reports import read_results
-from samesense.results import Results
+from samesense.results.results import Results
 from samesense.training import manifest
 from samesense.training.fit import TrainOutput
 from samesense.training.step_scores import STEP_SCORES

@@ -41,7 +41,7 @@ from samesense.recipes.run.training_run import TrainingRun
 from samesense.recipes.settings import EncoderSettings
 from samesense.reports import append_results
 from samesense.reports.run_verdict import Verdict
-from samesense.results import Results
+from samesense.results.results import Results
 from samesense.training import manifest
 from samesense.training.batches import check_fills_step
 from samesense.training.fit import TrainOutput, check_settings, check_trainable, pick_precision

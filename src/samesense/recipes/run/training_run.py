@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from samesense.execution.timing import time_summary
 from samesense.reports.run_verdict import CROSS_FITTED, Verdict
-from samesense.results import Results, Shown
+from samesense.results.results import Results
+from samesense.results.shown import Shown
 
 if TYPE_CHECKING:
     from samesense.training.fit import TrainOutput

@@ -13,7 +13,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from samesense.errors import ConfigError
 from samesense.recipes.settings import as_config_error, read_toml
 from samesense.recipes.sweep.data_entry import DataEntry, Table
-from samesense.results import is_mean
+from samesense.results.results import is_mean
 from samesense.types import Precision
 
 LAYERS = "layers"

@@ -8,7 +8,7 @@ from typing import Any
 
 from samesense.recipes.sweep.gather import CellResults
 from samesense.recipes.train_command import train_command
-from samesense.results import code, plain
+from samesense.results.markup import code, plain
 
 
 def describe_next_steps(cells: Sequence[CellResults], config: str) -> list[str]:

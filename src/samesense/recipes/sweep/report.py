@@ -41,7 +41,7 @@ from samesense.reports.sweeps import (
     steps_to_scores,
 )
 from samesense.reports.tables import TitledTable, markdown_grids
-from samesense.results import plain
+from samesense.results.markup import plain
 from samesense.types import Evidence, Result
 
 Curves = dict[str, dict[str, dict[int, Curve]]]

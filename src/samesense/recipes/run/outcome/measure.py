@@ -15,7 +15,7 @@ from samesense.errors import DataError, ModelError
 from samesense.inference.models.model import Model
 from samesense.recipes.held_out.sets import ComparedSet, Sets, VerdictSet
 from samesense.reports.run_verdict import OUT_OF_FOLD, Finding, Verdict, compare
-from samesense.results import measure_of
+from samesense.results.measures import measure_of
 from samesense.types import Floats, Result, Scores, TaskResult
 
 CONE = 500

@@ -1,0 +1,1 @@
+"""Results that show themselves: as a table in a terminal and in a notebook, and as a data frame."""
