@@ -38,12 +38,13 @@ class Thresholded(ShownRows):
     recall: float | None
     sampled: int
     unmerged: Indices
-    recompute: Callable[[float], Self]
+    recompute: Callable[[float], Any]
 
     def with_threshold(self, threshold: float) -> Self:
         """Return the result at another threshold; nothing is encoded again, and links are searched only once."""
         check_threshold(threshold)
-        return self.recompute(threshold)
+        result: Self = self.recompute(threshold)
+        return result
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a pickle holds: the result, without the search behind :meth:`with_threshold`."""
