@@ -25,11 +25,8 @@ from tests.messages import without_progress
 COMMAND_ONLY = {"quickstart", "index", "augment"}
 """Commands that are no single call: a demonstration, a collection (a class), a preview."""
 
-WITH_COLUMNS = [
-    name
-    for name in samesense.__all__
-    if inspect.isfunction(getattr(samesense, name)) and "columns" in parameters_of(getattr(samesense, name))
-]
+FUNCTIONS = [name for name in samesense.__all__ if inspect.isfunction(getattr(samesense, name))]
+WITH_COLUMNS = [name for name in FUNCTIONS if "columns" in inspect.signature(getattr(samesense, name)).parameters]
 
 NAMES = sorted(name.replace("-", "_") for name in set(COMMANDS) - COMMAND_ONLY)
 

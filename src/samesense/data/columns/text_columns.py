@@ -74,10 +74,10 @@ def are_texts(values: Iterable[object]) -> bool:
     # Quantities, and answers such as yes and no, are labels; train and test are names of parts.
     if are_quantities(texts) or are_answers(texts) or SPLIT_NAMES.issuperset(map(str.casefold, texts)):
         return False
-    is_code = [is_code(str(text)) for text in with_points(texts)]
+    are_codes = [is_code(str(text)) for text in with_points(texts)]
     # A column of texts has at least one word, and no more codes than texts.
-    has_words = any(not code and to_number(text) is None for code, text in zip(is_code, texts, strict=True))
-    return len(texts) == len(non_empty) and has_words and 2 * sum(is_code) <= len(texts)
+    has_words = any(not code and to_number(text) is None for code, text in zip(are_codes, texts, strict=True))
+    return len(texts) == len(non_empty) and has_words and 2 * sum(are_codes) <= len(texts)
 
 
 def is_code(text: str) -> bool:
