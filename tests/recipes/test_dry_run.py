@@ -16,7 +16,7 @@ REFUSED = {
     "an infinite temperature": (["--loss", "info-nce", "--temperature", "inf"], "temperature: input should be a fin"),
     "epochs beyond a float": (["--epochs", "1e400"], "epochs: input should be a finite number"),
     "a long seed": (["--seed", "12345678901234567890"], "seed: input should be at most 4294967295"),
-    "a huge learning rate": (["--learning-rate", "1e9"], "learning_rate: input should be at most 10"),
+    "a huge learning rate": (["--learning-rate", "1e9"], "learning_rate: input should be at most 1; received"),
     "a huge batch": (["--batch-size", "1000000000000"], "batch_size: input should be at most 1000000"),
     "no folds": (["--folds", "0"], "There can be 2 to 30 folds, got 0"),
     "folds of no number": (["--folds", "-3"], "folds is a number of folds that share no sentence"),

@@ -16,6 +16,7 @@ from samesense.execution.trainer import newest_checkpoint
 from samesense.losses.base import EmbeddingLoss
 from samesense.losses.cosent import CoSENT
 from samesense.recipes.cosent.settings import CosentSettings
+from samesense.recipes.run import evaluation_phase
 from samesense.training.dataset import as_dataset
 from samesense.training.fit import fit
 from samesense.training.settings import TrainingSettings
@@ -153,6 +154,17 @@ def test_a_whole_run_with_a_rate_that_ruins_the_model(toy_pairs, tiny_trunk, tmp
     with pytest.raises((ModelError, DataError), match=r"No model is kept"):
         samesense.train(train, dev=dev, output=tmp_path / "run", max_steps=8, eval_steps=2, **wild)
     assert not (tmp_path / "run" / "model").exists() and not (tmp_path / "run" / "checkpoints").exists()
+
+
+def test_a_run_that_leaves_one_vector_for_all_texts_is_refused(toy_pairs, tiny_trunk, tmp_path, monkeypatch):
+    options = {"dev": "none", "model": str(tiny_trunk), "precision": "float32", "max_steps": 2, "keep_start": "never"}
+    monkeypatch.setattr(evaluation_phase, "COLLAPSED", -1.0)
+    with pytest.raises(ModelError, match=r"gives all texts one vector: the least cosine of .* Lower `learning_rate`"):
+        samesense.train(toy_pairs / "train.tsv", output=tmp_path / "run", folds="none", **options)
+    assert not (tmp_path / "run" / "model").exists()
+    monkeypatch.undo()
+    samesense.train(toy_pairs / "train.tsv", output=tmp_path / "run", folds="none", resume=True, **options)
+    assert (tmp_path / "run" / "model").is_dir()
 
 
 def test_a_start_without_a_figure_is_trained_and_said(toy_pairs, tiny_trunk, tmp_path, monkeypatch):

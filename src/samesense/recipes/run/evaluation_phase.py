@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import logging
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from samesense.errors import ModelError
 from samesense.execution.progress import stage
 from samesense.inference.models.load import load
 from samesense.inference.models.model import Model
 from samesense.recipes.held_out.cross_validation import OutOfFold
+from samesense.recipes.held_out.pairs import MODEL
 from samesense.recipes.held_out.sets import ComparedSet, Sets
 from samesense.recipes.run import run_folder
 from samesense.recipes.run.job import Job, TrainingInputs
@@ -24,6 +27,9 @@ from samesense.reports.run_verdict import CROSS_FITTED, OUT_OF_FOLD
 from samesense.types import Result
 
 logger = logging.getLogger(__name__)
+
+COLLAPSED = 0.999
+"""Least cosine of random pairs from which on a model gives all texts one vector."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +80,8 @@ def evaluate_saved(
     with stage("evaluation"):
         saved = load(job.output, precision="float32", seed=job.settings.seed, cache=True)
         end = measure(saved, sets.compared, start.texts, unbiased)
+        if not sets.compared:
+            _refuse_collapsed(job, end)
         extra_results: list[Result] = []
         manifest_entries: dict[str, Any] = {}
         if inputs.after_training is not None:
@@ -91,6 +99,17 @@ def evaluate_saved(
         start_rows = rows_of(start.measured, sets.compared)
     results = [*start_rows, *rows_of(end, sets.compared), *extra_results, *width_results]
     return Evaluation(end, results, manifest_entries)
+
+
+def _refuse_collapsed(job: Job[Any, Any], end: Measured) -> None:
+    """Raise ModelError, and remove the model, if all texts have one vector; figures on labelled pairs would show it."""
+    if end.cosines is None or float(end.cosines.min()) < COLLAPSED:
+        return
+    shutil.rmtree(job.output / MODEL)
+    raise ModelError(
+        f"The trained model gives all texts one vector: the least cosine of {len(end.cosines):,} random pairs is "
+        f"{end.cosines.min():.4f}. No model is kept. Lower `learning_rate`, which is {job.settings.learning_rate:g}."
+    )
 
 
 def _evaluate_widths(job: Job[Any, Any], saved: Model) -> tuple[list[Result], dict[str, str]]:
