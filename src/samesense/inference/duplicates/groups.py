@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,8 +13,15 @@ from samesense.encoder.cosine import row_cosines
 from samesense.inference.duplicates.links import Links
 from samesense.inference.search.exact import margin, unit_rows
 from samesense.inference.search.mining import Near, cosines_of, near_pairs, pair_blocks, pair_cosines
+from samesense.inference.search.ties import TIE
 from samesense.inference.search.ties import best as best_of
 from samesense.types import Embeddings, Indices, Scores
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+BLOCK_ROWS = 100_000
+"""Rows whose neighbors are Python lists at once."""
 
 
 class Kept(NamedTuple):
@@ -35,32 +43,71 @@ Differ = Callable[[Indices, Indices], npt.NDArray[np.bool_]]
 def represented(vectors: Embeddings, links: Links, threshold: float, order: Indices, differ: Differ) -> Kept:
     """Go through the rows in ``order``, and keep each one that is not linked to a row kept before.
 
-    A removed row is represented by the closest kept row that it is linked to, ties by the first. Where links were left
-    out, kept rows are compared again, so that no two rows at the threshold are kept unless they ``differ``. ``vectors``
-    are ``(rows, dim)``; ``order`` names each row once.
+    A removed row is represented by the closest kept row before it that it is linked to, ties by the first. Where links
+    were left out, kept rows are compared again, so that no two rows at the threshold are kept unless they ``differ``.
+    ``vectors`` are ``(rows, dim)``; ``order`` names each row once.
     """
-    kept_by = np.full(len(order), -1, dtype=np.int64)
+    kept_by = order.copy()
     scores = np.ones(len(order))
-    starts, neighbours, near = _adjacency(links, threshold, len(order))
+    earlier = _earlier_neighbors(links, threshold, order)
+    is_kept = bytearray(b"\1") * len(order)
     crowd = _Crowd(vectors, threshold, differ)
-    # Rows without any link are kept, and need no turn in the loop.
-    alone = (np.diff(starts) == 0) & (links.beyond < threshold)
-    kept_by[alone] = np.flatnonzero(alone)
-    for row in order[~alone[order]].tolist():
-        listed = neighbours[starts[row] : starts[row + 1]]
-        close = np.flatnonzero(kept_by[listed] == listed)
-        if len(close):
-            candidates = starts[row] + close
-            best = candidates[best_of(near[candidates], neighbours[candidates])]
-            kept_by[row] = neighbours[best]
-            scores[row] = near[best]
-        else:
-            kept_by[row] = row
-            scores[row] = 1.0
-            # Links of this row may have been left out, so that kept rows are compared again.
-            if links.beyond[row] >= threshold:
-                kept_by[row], scores[row] = crowd.closest(row)
-    return Kept(kept_by, scores)
+    # Links of these rows may have been left out, so that they are compared with kept rows again.
+    in_crowd = links.beyond[order] >= threshold
+    for start in range(0, len(order), BLOCK_ROWS):
+        block = earlier[start : start + BLOCK_ROWS]
+        for position, neighbors in enumerate(_neighbor_lists(block), start):
+            if any(map(is_kept.__getitem__, neighbors)):
+                is_kept[position] = False
+            elif in_crowd[position]:
+                row = int(order[position])
+                representative, scores[position] = crowd.closest(row)
+                kept_by[position] = representative
+                is_kept[position] = representative == row
+        removed, representatives, cosines = _closest_kept(block, np.frombuffer(is_kept, dtype=np.bool_), order)
+        kept_by[start + removed] = representatives
+        scores[start + removed] = cosines
+    by_row = np.argsort(order)
+    return Kept(kept_by[by_row], scores[by_row])
+
+
+def _earlier_neighbors(links: Links, threshold: float, order: Indices) -> csr_array:
+    """Return the cosines of each row, by its position in the order, with the rows before it that it is linked to."""
+    # scipy takes a moment to load, which other searches need not wait for.
+    from scipy.sparse import coo_array
+
+    position = np.empty(len(order), dtype=np.int32 if len(order) < 2**31 else np.int64)
+    position[order] = np.arange(len(order))
+    above = links.scores >= threshold
+    first = position[links.first[above]]
+    second = position[links.second[above]]
+    ends = (np.maximum(first, second), np.minimum(first, second))
+    return coo_array((links.scores[above], ends), shape=(len(order), len(order))).tocsr()
+
+
+def _neighbor_lists(neighbors: csr_array) -> Iterator[list[int]]:
+    """Yield the neighbors of each row. Numbers of Python are looked up several times faster than those of numpy."""
+    columns = neighbors.indices.tolist()
+    for start, end in pairwise(neighbors.indptr.tolist()):
+        yield columns[start:end]
+
+
+def _closest_kept(
+    earlier: csr_array, is_kept: npt.NDArray[np.bool_], order: Indices
+) -> tuple[Indices, Indices, Scores]:
+    """Return which rows of a block have kept neighbors, the row of the closest of these, and its cosine."""
+    kept = is_kept[earlier.indices]
+    owners = np.repeat(np.arange(earlier.shape[0]), np.diff(earlier.indptr))[kept]
+    rows = order[earlier.indices[kept]]
+    cosines = earlier.data[kept]
+    removed, starts, counts = np.unique(owners, return_index=True, return_counts=True)
+    if not len(removed):
+        return removed, rows, cosines
+    highest = np.maximum.reduceat(cosines, starts)
+    is_best = cosines >= np.repeat(highest, counts) - TIE
+    representatives = np.minimum.reduceat(np.where(is_best, rows, len(order)), starts)
+    chosen = is_best & (rows == np.repeat(representatives, counts))
+    return removed, representatives, cosines[chosen]
 
 
 class _Crowd:
@@ -98,19 +145,6 @@ class _Crowd:
         self._unit[count] = unit
         self._rows.append(row)
         return row, 1.0
-
-
-def _adjacency(links: Links, threshold: float, rows: int) -> tuple[Indices, Indices, Scores]:
-    """Return ``starts``, neighbours and scores: row i is linked to ``neighbours[starts[i] : starts[i + 1]]``."""
-    above = links.scores >= threshold
-    first = links.first[above]
-    second = links.second[above]
-    scores = links.scores[above]
-    ends = np.concatenate([first, second])
-    neighbours = np.concatenate([second, first])
-    order = np.lexsort((neighbours, ends))
-    starts = np.searchsorted(ends[order], np.arange(rows + 1))
-    return starts, neighbours[order], np.concatenate([scores, scores])[order]
 
 
 def linked(vectors: Embeddings, links: Links, threshold: float, order: Indices, differ: Differ) -> Kept:
