@@ -8,8 +8,10 @@ import os
 import platform
 import statistics
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -55,19 +57,75 @@ def trainer_clock() -> Any:
     return Clock()
 
 
-def fastest_flags() -> tuple[str, dict[str, object]]:
-    """Return sentence-transformers' fastest training arguments on this processor, with a name for them.
+def speed_flags() -> dict[str, dict[str, object]]:
+    """Return the training arguments that sentence-transformers' docs name for speed, by a name for them.
 
-    Without bfloat16 in the processor, ``bf16`` makes it many times slower, so that float32 is its best.
+    Without bfloat16 in the processor, ``bf16`` makes training many times slower, so that it is left out.
     """
     import torch
 
     from samesense.encoder.forward.precision import has_bfloat16
 
     fused = {"optim": "adamw_torch_fused"}
+    flags: dict[str, dict[str, object]] = {"sentence-transformers, fused AdamW": dict(fused)}
     if has_bfloat16(torch.device("cpu")):
-        return "sentence-transformers, bf16 and fused AdamW", {"bf16": True, "use_cpu": True, **fused}
-    return "sentence-transformers, fused AdamW", dict(fused)
+        flags["sentence-transformers, bf16 and fused AdamW"] = {"bf16": True, "use_cpu": True, **fused}
+    return flags
+
+
+@cache
+def fastest_flags() -> tuple[str, dict[str, object]]:
+    """Return the fastest of :func:`speed_flags` on this processor, with its name; a few steps of each decide.
+
+    Some processors have bfloat16, and compute faster in float32.
+    """
+    flags = speed_flags()
+    if len(flags) == 1:
+        return next(iter(flags.items()))
+    seconds = alternate({name: partial(_peer_seconds, **faster) for name, faster in flags.items()}, rounds=2)
+    fastest = min(flags, key=lambda name: min(seconds[name]))
+    return fastest, flags[fastest]
+
+
+def arithmetic(precision: str) -> str:
+    """Return what the name of a training benchmark ends in, by the precision that was the fastest."""
+    if precision == "bfloat16":
+        return ""
+    return ", bfloat16 no faster" if len(speed_flags()) > 1 else ", no bfloat16"
+
+
+def _peer_seconds(**flags: object) -> float:
+    """Return the seconds of a few steps of sentence-transformers' trainer on the shipped sample."""
+    from datasets import Dataset
+    from sentence_transformers import (
+        SentenceTransformer,
+        SentenceTransformerTrainer,
+        SentenceTransformerTrainingArguments,
+    )
+    from sentence_transformers.sentence_transformer.losses import CoSENTLoss
+
+    from samesense.data import read_pairs, sample_path
+    from samesense.encoder.names import resolve
+
+    data = read_pairs(sample_path("train"))
+    columns = {"sentence1": list(data.sentences1), "sentence2": list(data.sentences2), "score": list(data.labels)}
+    model = SentenceTransformer(resolve("default"), device="cpu")
+    with tempfile.TemporaryDirectory() as folder:
+        settings = SentenceTransformerTrainingArguments(
+            folder,
+            max_steps=6,
+            per_device_train_batch_size=16,
+            save_strategy="no",
+            report_to="none",
+            disable_tqdm=True,
+            **flags,
+        )
+        trainer = SentenceTransformerTrainer(
+            model=model, args=settings, train_dataset=Dataset.from_dict(columns), loss=CoSENTLoss(model)
+        )
+        started = time.perf_counter()
+        trainer.train()
+        return time.perf_counter() - started
 
 
 def _name(model: object) -> object:

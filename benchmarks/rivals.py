@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from alternate import fastest_flags
 from supervision import nli_triplets
 
 Rows = list[list[str]]
@@ -124,8 +123,7 @@ def train_sentence_transformer(job: dict[str, Any], recipe: Recipe) -> None:
         loss = loss_class(model, model.get_embedding_dimension(), num_labels=3)
     else:
         loss = loss_class(model)
-    _, fastest = fastest_flags()
-    arguments = {**recipe.arguments, **fastest}
+    arguments = {**recipe.arguments, **job["faster"]}
     if "warmup_ratio" in arguments:  # its new name, a share where it is below 1
         arguments["warmup_steps"] = arguments.pop("warmup_ratio")
     settings = SentenceTransformerTrainingArguments(

@@ -1,8 +1,8 @@
 """Pairs a second of training, against sentence-transformers' trainer, in turns.
 
 Both train the same number of steps from the same state and data order with sentence-transformers' trainer; the peer has
-its own loss, with its default arguments and with the two that its docs name for speed (``bf16=True`` and fused AdamW;
-the latter alone where the processor does not compute in bfloat16); samesense has what ``samesense train`` uses. A
+its own loss, with its default arguments and with those that its docs name for speed (fused AdamW, alone and with
+``bf16=True`` where the processor computes in bfloat16); samesense has what ``samesense train`` uses. A
 bi-encoder is trained by CoSENT, a cross-encoder by cross-entropy. Only ``train()`` is timed, with the checkpoint that
 both write at its end.
 
@@ -16,10 +16,11 @@ import argparse
 import copy
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from alternate import alternate, arguments, fastest_flags, report, trainer_clock
+from alternate import alternate, arguments, arithmetic, report, speed_flags, trainer_clock
 
 
 def main() -> None:
@@ -81,10 +82,9 @@ def compared(args: argparse.Namespace, batch_size: int, steps: int) -> None:
             chosen[precision] = outcome.precision
             return time.perf_counter() - clock.started
 
-    best, flags = fastest_flags()
     ways = {
         "sentence-transformers defaults": peer,
-        best: lambda: peer(**flags),
+        **{name: partial(peer, **flags) for name, flags in speed_flags().items()},
         "samesense, float32": lambda: ours("float32"),
         "samesense, auto": lambda: ours("auto"),
     }
@@ -92,7 +92,7 @@ def compared(args: argparse.Namespace, batch_size: int, steps: int) -> None:
     facts = {"model": args.model, "data": data.name, "batch_size": batch_size, "steps": steps}
     facts["auto"] = chosen["auto"]
     name = f"training{' of a cross-encoder' if cross else ''}, {batch_size} pairs a step"
-    name += "" if "bf16" in flags else ", no bfloat16"
+    name += arithmetic(chosen["auto"])
     report(name, seconds, batch_size * steps, "pairs", "sentence-transformers defaults", **facts)
     print("auto chose", chosen["auto"])
 

@@ -36,6 +36,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from alternate import fastest_flags
 from rivals import SETFIT, names_of
 from supervision import NLI_LABELS, PARTS, Row, Task, Test, write_training_file
 
@@ -197,7 +198,8 @@ def train_rival(
 
     output = scratch / "output"
     output.mkdir()
-    job = {"kind": task.kind, "recipe": recipe, "rows": rows, "start": resolve(start), "seed": seed}
+    _, faster = fastest_flags()
+    job = {"kind": task.kind, "recipe": recipe, "rows": rows, "start": resolve(start), "seed": seed, "faster": faster}
     file = scratch / "job.json"
     file.write_text(json.dumps(job | {"output": str(output)}), encoding="utf-8")
     facts = timed([sys.executable, str(Path(__file__).with_name("rivals.py")), str(file)])
