@@ -196,7 +196,9 @@ def main() -> None:
         "learning_rate": args.learning_rate,
         "peer_settings": best,
     }
-    report(NAME + arithmetic("bfloat16" if "bf16" in flags else "float32"), seconds, args.steps, "steps", ALL_DEV, **facts)
+    report(
+        NAME + arithmetic("bfloat16" if "bf16" in flags else "float32"), seconds, args.steps, "steps", ALL_DEV, **facts
+    )
 
 
 if __name__ == "__main__":

@@ -221,8 +221,8 @@ def training() -> str:
             table.append(f"| {name} | {defaults:.1f} | {fastest:.1f} | {line['rounds']} |")
     note = (
         "Speed of training all-MiniLM-L6-v2, as a multiple of sentence-transformers' with its defaults and with its "
-        "fastest settings (fused AdamW, with or without `bf16`): median ratio over the rounds. `bfloat16 no faster` stands for a "
-        "processor with AVX512-BF16 on which both compute faster in float32."
+        "fastest settings (fused AdamW, with or without `bf16`): median ratio over the rounds. `bfloat16 no faster` "
+        "stands for a processor with AVX512-BF16 on which both compute faster in float32."
     )
     return "\n\n".join([note, "\n".join(table), *end_to_end()])
 
@@ -236,6 +236,7 @@ def training_ratios(line: dict) -> tuple[float, float]:
 
 VERDICT = "from command to verdict"
 """Start of the name of what ``end_to_end.py`` measures."""
+
 
 def command_lines() -> list[dict]:
     """Return the newest lines of ``end_to_end.py``, one for each kind of processor."""
@@ -382,8 +383,9 @@ def fastest() -> str:
         for (name, model), line in newest().items()
         if model == "default" and name.startswith("training, 16")
     ]
-    cells = [f"{min(ratios):.1f} to {max(ratios):.1f}" for ratios in zip(*trainings, strict=True)]
-    table.append(f"| training, 16 pairs a step, on {len(trainings)} processors | {' | '.join(cells)} | its fastest settings |")
+    label = f"training, 16 pairs a step, on {len(trainings)} processors"
+    ranges = [f"{min(ratios):.1f} to {max(ratios):.1f}" for ratios in zip(*trainings, strict=True)]
+    table.append(f"| {label} | {' | '.join(ranges)} | its fastest settings |")
     for line in command_lines():
         whole_dev, equal, *_, ours, _ = (row["ratio"] for row in line["rows"])
         cells = [f"{ours / whole_dev:.1f}", f"{ours / equal:.1f}"]
