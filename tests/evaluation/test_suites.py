@@ -158,6 +158,21 @@ def test_own_pairs_that_no_suite_takes_are_named_and_refused_where_nothing_else_
         find_tasks([own_file], ["transfer"])
 
 
+def test_sentences_with_classes_or_none_are_refused_by_their_kind(tmp_path):
+    classes = tmp_path / "classes.csv"
+    classes.write_text("text,label\n" + "Where is my parcel,delivery\nHow do I pay,billing\n" * 10, encoding="utf-8")
+    texts = tmp_path / "corpus.jsonl"
+    texts.write_text('{"_id": "d1", "text": "Where is my parcel?"}\n' * 10, encoding="utf-8")
+    for suite in ("transfer", "sts", "retrieval"):
+        with pytest.raises(DataError) as caught:
+            find_tasks([classes], [suite])
+        assert f"{classes}: a suite evaluates labelled pairs or anchors" in str(caught.value)
+        assert "these are sentences with classes, by the columns text and label." in str(caught.value)
+        assert "write pairs of sentences, with the label 1 for two of one class" in str(caught.value)
+        with pytest.raises(DataError, match="these are unlabelled sentences, by the column text"):
+            find_tasks([texts], [suite])
+
+
 def test_own_files_of_one_name_are_told_apart(tmp_path):
     paths = [write_pairs(tmp_path / subfolder / "test.tsv", 10) for subfolder in ("a", "b")]
     tasks, missing, _ = find_tasks(paths)

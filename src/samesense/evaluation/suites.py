@@ -13,7 +13,7 @@ from samesense.data.benchmarks.catalogue import BENCHMARKS
 from samesense.data.benchmarks.comparability import text_variant
 from samesense.data.benchmarks.find import INSIDE, BenchmarkSplit, find_splits, hub_splits, split_of_file
 from samesense.data.documents import holds_documents
-from samesense.data.kinds import detect_kind
+from samesense.data.kinds import KIND_INFO, detect_kind
 from samesense.data.rows.sources import Source, as_sources, distinct_names, in_memory, name_of, numbered, rereadable
 from samesense.data.tuples.convert import tuples_of_pairs
 from samesense.data.tuples.data import TupleData
@@ -193,8 +193,29 @@ def _pairs_or_anchors(source: Source, reading: Mapping[str, Any], *, prefers_anc
     except DataError:
         anchors = _anchors(source, reading)
         if anchors is None:
+            _refuse_single_texts(source, reading)
             raise
         return anchors
+
+
+def _refuse_single_texts(source: Source, reading: Mapping[str, Any]) -> None:
+    """Raise DataError for texts, with or without classes, which no suite evaluates."""
+    try:
+        detected = detect_kind(source, reading.get("columns"))
+    except DataError:
+        return
+    if detected.kind not in ("classes", "texts"):
+        return
+    fix = ""
+    if detected.kind == "classes":
+        fix = (
+            " Of sentences with classes, transfer reads the sets of SentEval alone. For your own write pairs of "
+            "sentences, with the label 1 for two of one class and 0 for others, and ask for the suite binary."
+        )
+    raise DataError(
+        f"{name_of(source)}: a suite evaluates labelled pairs or anchors with positives, and these are "
+        f"{KIND_INFO[detected.kind].what}, by {detected.by}.{fix}"
+    )
 
 
 def _anchors(source: Source, reading: Mapping[str, Any]) -> TupleData | None:
