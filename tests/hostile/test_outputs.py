@@ -41,6 +41,7 @@ TO_FOLDERS = {
     "export": ("export", "STATIC", "--output"),
     "whiten": ("whiten", "STATIC", "texts.txt", "--output"),
     "train": ("train", "pairs.tsv", "--model", "STATIC", "--dev", "none", "--max-steps", "1", "--output"),
+    "folds": ("train", "pairs.tsv", "--model", "STATIC", "--folds", "2", "--max-steps", "1", "--output"),
     "distil": ("distil", "texts.txt", "--teacher", "STATIC", "--student", "static:4", "--max-steps", "1", "--output"),
     "origin": ("origin", "texts.txt", "--output"),
 }
@@ -200,7 +201,7 @@ def test_a_place_that_cannot_be_written_is_said_at_once(request, here, capsys, c
     assert str(output)[:60] in message and any(
         word in message for word in ("space", "Read-only", "ermission", "long", "file")
     )
-    assert "vectors of" not in message  # the work had not begun
+    assert "vectors of" not in message and "cross-validation" not in message  # the work had not begun
 
 
 @pytest.mark.parametrize("command", [*TO_FOLDERS, "encode"])

@@ -21,6 +21,7 @@ from samesense.errors import ConfigError
 from samesense.execution.ranks import is_main
 from samesense.execution.timing import clock_time
 from samesense.files import write_json_lines
+from samesense.places import check_folder
 from samesense.recipes.held_out.anchor_set import AnchorSet
 from samesense.recipes.held_out.cross_validation import CrossValidation
 from samesense.recipes.held_out.pairs import DEV, HELD_OUT_ANCHORS, TEST, write_pairs
@@ -187,8 +188,11 @@ class TrainingPlan:
 
         ConfigError, DataError, ModelError and OutputError come before the first step, where a run could not end well.
         """
-        if not (resume or overwrite) and is_main():
-            check_folder_of_run(Path(output))  # before torch is loaded, which takes seconds
+        # Before torch is loaded and steps are measured, which takes half a minute.
+        if is_main():
+            check_folder(Path(output))
+            if not (resume or overwrite):
+                check_folder_of_run(Path(output))
         self.settings.check_models()
         if self.cross_validation is not None and not resume:
             self._announce_folds(self.cross_validation, Path(output))
