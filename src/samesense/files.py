@@ -1,7 +1,8 @@
 """Files: written whole or not at all, appended to, read as JSON, and locked, all in one place.
 
 A file is written under a temporary name beside its place and renamed. The name is one of a kind, so that processes that
-write the same file at the same time do not disturb each other: the last one wins.
+write the same file at the same time do not disturb each other: the last one wins, unless the first holds the file by
+:func:`only_writer_of`, as commands do whose work is long.
 """
 
 from __future__ import annotations

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.failures import writing
-from samesense.files import is_empty, is_special, temporary, write_text
+from samesense.files import is_empty, is_special, only_writer_of, temporary, write_text
 from samesense.hashes import text_hash
 from samesense.urls import SCHEMES, is_file, is_url, local
 
@@ -39,6 +39,26 @@ def check_place(path: str | Path, inputs: Iterable[str | Path] = ()) -> None:
         _check_parents(target)
         target.resolve().parent.mkdir(parents=True, exist_ok=True)
         _try(target.resolve())
+
+
+@contextmanager
+def writing_outputs(names: Sequence[str], inputs: Iterable[str | Path] = (), *, overwrite: bool) -> Iterator[None]:
+    """Check files before long work, and hold them while it goes on, so that no other process replaces them.
+
+    ``"-"`` is standard output. OutputError for a file that cannot be written, is held by another process, or has
+    content and ``overwrite`` is not given; see :func:`check_place`.
+    """
+    inputs = list(inputs)
+    with ExitStack() as stack:
+        for name in names:
+            if name == "-":
+                continue
+            check_place(name, inputs)
+            if not is_special(name):
+                stack.enter_context(only_writer_of(Path(name).resolve()))
+            # Under the lock, as another process may have written the file since.
+            check_absent(name, overwrite=overwrite)
+        yield
 
 
 def check_absent(path: str | Path, *, overwrite: bool) -> None:

@@ -8,12 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from transformers import Trainer
 
 from samesense.errors import DataError, OutputError
 from samesense.execution.shards.job import sharded_job
-from samesense.files import replacing_folder, write_text
+from samesense.files import only_writer_of, replacing_folder, write_text
 from samesense.places import check_folder, check_inside, check_place
 from tests.command import run_command
 
@@ -277,8 +278,32 @@ def test_two_encodings_into_one_file_do_not_disturb_each_other(here):
     words = ["encode", "words:words.vec", "texts.txt", "--output", "out.npy", "--overwrite"]
     code = f"from samesense.cli.main import main; main({words})"
     both = [subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True) for _ in range(2)]
-    assert [(child.wait(), child.stderr.read().count("error")) for child in both] == [(0, 0), (0, 0)]
+    ends = [(child.wait(), child.stderr.read()) for child in both]
+    # The second is refused if it starts while the first writes.
+    assert 0 in [code for code, _ in ends]
+    assert all(code == 0 or "one writer at a time" in err for code, err in ends)
+    assert np.load(here / "out.npy").shape[0] == len((here / "texts.txt").read_text(encoding="utf-8").splitlines())
     assert not list(here.glob(".*"))
+
+
+HELD = {
+    "encode": ("encode", *MODEL, "texts.txt", "--output", "out.npy"),
+    "dedup": ("dedup", "texts.txt", "--model", *MODEL, "--output", "kept.txt", "--removed", "out.npy.tsv"),
+    "match": ("match", "texts.txt", "texts.txt", "--model", *MODEL, "--output", "out.tsv"),
+    "score": ("score", "pairs.tsv", "--model", *MODEL, "--output", "out.tsv"),
+    "mine-negatives": ("mine-negatives", "pairs.tsv", "--model", *MODEL, "--output", "out.jsonl"),
+}
+
+
+@pytest.mark.parametrize("command", HELD)
+@pytest.mark.parametrize("flags", [(), ("--overwrite",)])
+def test_a_file_that_another_process_writes_is_refused_before_the_work(here, contents, capsys, command, flags):
+    words = HELD[command]
+    before = contents()
+    with only_writer_of((here / words[-1]).resolve()):
+        message = refused(capsys, *words, *flags)
+    assert f"another process writes to {here.resolve() / words[-1]}. Wait for it, or name another." in message
+    assert contents() == before
 
 
 @pytest.mark.posix

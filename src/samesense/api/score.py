@@ -6,7 +6,7 @@ import logging
 import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -91,10 +91,11 @@ def score(  # noqa: PLR0913 - the flags of the command
     if output is not None and in_memory(source):
         raise ConfigError("`output` is for a table in a file; a table in memory comes back as one. Leave it out.")
     options = WritingOptions("-" if output is None else str(output), decimal, excel, overwrite)
-    with _file_of(rereadable(source)) as (table, name):
+    with ExitStack() as stack:
+        table, name = stack.enter_context(_file_of(rereadable(source)))
         if output is not None:
             options.form(str(table))
-            options.check([str(table), place_of(model) if isinstance(model, str) else None])
+            stack.enter_context(options.writing([str(table), place_of(model) if isinstance(model, str) else None]))
         scored_source = ScoredSource(table, name)
         survey = scored_source.survey(columns)
         ScoreColumns(prefix, None, None).check(survey.names, scored_source.name)  # before the model is loaded

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,41 +56,42 @@ def dedup(
             "With `json` standard output has the counts; name a file for the rows that are kept: `output`."
         )
     outputs = [(name, format_of(name, source)) for name in (output, removed, groups) if name is not None]
-    check_outputs([name for name, _ in outputs], [source, place_of(options["model"]), options["pairs"]], overwrite)
-    read = read_usable(source, options.pop("columns"), drop_bad_rows=drop_bad_rows)
-    name_rows(read.texts, read.indices)
-    deduplicated = duplicates.dedup(read.texts, **options)
-    # In the order of the outputs, of which the last two may be missing.
-    contents: list[tuple[RowsOf, tuple[str, ...]]] = [(_kept_rows, ())]
-    if removed is not None:
-        contents.append((_removed_rows, REMOVED))
-    if groups is not None:
-        contents.append((_grouped_rows, GROUPED))
-    tables = []  # rows are generated while they are written
-    for (name, form), (content, new_columns) in zip(outputs, contents, strict=True):
-        added_columns = list(behind(read.names, new_columns).values())
-        rows = content(rows_of(source, read, form), read, deduplicated, added_columns)
-        tables.append(Table(rows, name, form, [*read.names, *added_columns]))
-    write_tables(*tables, source=source)
+    names = [name for name, _ in outputs]
+    with writing_tables(names, [source, place_of(options["model"]), options["pairs"]], overwrite=overwrite):
+        read = read_usable(source, options.pop("columns"), drop_bad_rows=drop_bad_rows)
+        name_rows(read.texts, read.indices)
+        deduplicated = duplicates.dedup(read.texts, **options)
+        # In the order of the outputs, of which the last two may be missing.
+        contents: list[tuple[RowsOf, tuple[str, ...]]] = [(_kept_rows, ())]
+        if removed is not None:
+            contents.append((_removed_rows, REMOVED))
+        if groups is not None:
+            contents.append((_grouped_rows, GROUPED))
+        tables = []  # rows are generated while they are written
+        for (name, form), (content, new_columns) in zip(outputs, contents, strict=True):
+            added_columns = list(behind(read.names, new_columns).values())
+            rows = content(rows_of(source, read, form), read, deduplicated, added_columns)
+            tables.append(Table(rows, name, form, [*read.names, *added_columns]))
+        write_tables(*tables, source=source)
     if json:
         put_json([deduplicated.to_dict()])
     logger.info(str(deduplicated))
 
 
-def check_outputs(names: list[str], inputs: Sequence[str | None], overwrite: bool) -> None:
-    """Raise OutputError for a file that could not be written, or is there; ConfigError if two are the same file.
+@contextmanager
+def writing_tables(names: list[str], inputs: Sequence[str | None], *, overwrite: bool) -> Iterator[None]:
+    """Check and hold the files of a command; ConfigError if two are the same file.
 
-    ``inputs`` must not be overwritten; ``None`` stands for an input that was not given.
+    ``inputs`` must not be overwritten; ``None`` stands for an input that was not given. See
+    :func:`~samesense.places.writing_outputs`.
     """
-    from samesense.places import check_absent, check_place
+    from samesense.places import writing_outputs
 
     files = [Path(name).expanduser().resolve() for name in names if name != "-"]
     if len(set(files)) < len(files) or names.count("-") > 1:
         raise ConfigError(f"Each output is a file of its own; received {', '.join(names)}.")
-    for name in names:
-        if name != "-":
-            check_place(name, [path for path in inputs if path is not None])
-            check_absent(name, overwrite=overwrite)
+    with writing_outputs(names, [path for path in inputs if path is not None], overwrite=overwrite):
+        yield
 
 
 def _kept_rows(

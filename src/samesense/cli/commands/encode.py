@@ -111,31 +111,32 @@ def _one_file(
     from samesense.inference.encode import encode_with_bar
     from samesense.inference.names import place_of
     from samesense.inference.output import Encoded, check_format, format_of, write_encoded
-    from samesense.places import check_absent, check_place
+    from samesense.places import check_absent, writing_outputs
     from samesense.urls import is_url, local
 
     form = format_of(output, requested_format)
     # All that can be wrong is checked before torch is loaded.
     check_format(form, vectors, keep)
     names = expand_patterns(sources)
-    if output != "-":
-        if not is_url(output):
-            check_place(local(output), [*names, place_of(model)])
+    files = [local(output)]
+    if is_url(output):
         check_absent(output, overwrite=overwrite)
-    texts, kept_columns = read_texts_with_columns(
-        names, columns, "" if form == "npy" else keep, drop_bad_rows=drop_bad_rows
-    )
-    if kept_columns is not None and form == "parquet":
-        check_parquet(kept_columns.schema, ", ".join(names))
-    # Loads torch, so only after the texts were read.
-    from samesense.execution.unread import name_rows
-    from samesense.inference.models.load import load
+        files = []
+    with writing_outputs(files, [*names, place_of(model)], overwrite=overwrite):
+        texts, kept_columns = read_texts_with_columns(
+            names, columns, "" if form == "npy" else keep, drop_bad_rows=drop_bad_rows
+        )
+        if kept_columns is not None and form == "parquet":
+            check_parquet(kept_columns.schema, ", ".join(names))
+        # Loads torch, so only after the texts were read.
+        from samesense.execution.unread import name_rows
+        from samesense.inference.models.load import load
 
-    name_rows(texts)
-    encoder = load(model, sample=texts, **model_options)
-    rows = encode_with_bar(encoder, texts, normalize=normalize, chunk=chunk, task=task)
-    quantizer = Quantizer.fit(vectors, rows)
-    write_encoded(Encoded(texts, quantizer.apply(rows), quantizer, kept_columns), output, form)
+        name_rows(texts)
+        encoder = load(model, sample=texts, **model_options)
+        rows = encode_with_bar(encoder, texts, normalize=normalize, chunk=chunk, task=task)
+        quantizer = Quantizer.fit(vectors, rows)
+        write_encoded(Encoded(texts, quantizer.apply(rows), quantizer, kept_columns), output, form)
     if output != "-":
         logger.info(f"{output}: {rows.shape[0]} vectors of {rows.shape[1]} dimensions{_stored(vectors)}")
         if encoder.choice is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from samesense.api import duplicates
 from samesense.cli.command import command_of
-from samesense.cli.commands.dedup import check_outputs
+from samesense.cli.commands.dedup import writing_tables
 from samesense.cli.output import DropTexts, FileOrInput, FileOrOutput, Flag, Json, logger, put_json
 from samesense.errors import ConfigError
 
@@ -54,26 +54,31 @@ def match(
     if unmatched is not None:
         outputs.append(unmatched)
         unmatched_form = format_of(unmatched, source)
-    check_outputs(outputs, [source, target, place_of(options["model"]), options["pairs"]], overwrite)
-    sources = read_usable(source, options.pop("columns"), drop_bad_rows=drop_bad_rows)
-    name_rows(sources.texts, sources.indices)
-    targets = read_usable(target, options.pop("target_columns"), drop_bad_rows=drop_bad_rows)
-    matched = duplicates.match(sources.texts, targets.texts, **options)
-    # columns of the second file and of the match are renamed where a name is taken
-    target_names = behind(sources.names, targets.names)
-    added_columns = behind([*sources.names, *target_names.values()], MATCHED)
-    names = [*sources.names, *target_names.values(), *added_columns.values()]
-    target_rows = (
-        {target_names[name]: cell for name, cell in cells.items()} for cells in rows_of(target, targets, form)
-    )
-    row_numbers = sources.indices, targets.indices
-    matches = _pairs(rows_of(source, sources, form), target_rows, matched, row_numbers, list(added_columns.values()))
-    tables = [Table(matches, output, form, names)]
-    if unmatched is not None and unmatched_form is not None:
-        unmatched_rows = set(matched.unmatched.tolist())
-        rows = (cells for row, cells in enumerate(rows_of(source, sources, unmatched_form)) if row in unmatched_rows)
-        tables.append(Table(rows, unmatched, unmatched_form, sources.names))
-    write_tables(*tables, source=source)
+    inputs = [source, target, place_of(options["model"]), options["pairs"]]
+    with writing_tables(outputs, inputs, overwrite=overwrite):
+        sources = read_usable(source, options.pop("columns"), drop_bad_rows=drop_bad_rows)
+        name_rows(sources.texts, sources.indices)
+        targets = read_usable(target, options.pop("target_columns"), drop_bad_rows=drop_bad_rows)
+        matched = duplicates.match(sources.texts, targets.texts, **options)
+        # columns of the second file and of the match are renamed where a name is taken
+        target_names = behind(sources.names, targets.names)
+        added_columns = behind([*sources.names, *target_names.values()], MATCHED)
+        names = [*sources.names, *target_names.values(), *added_columns.values()]
+        target_rows = (
+            {target_names[name]: cell for name, cell in cells.items()} for cells in rows_of(target, targets, form)
+        )
+        row_numbers = sources.indices, targets.indices
+        matches = _pairs(
+            rows_of(source, sources, form), target_rows, matched, row_numbers, list(added_columns.values())
+        )
+        tables = [Table(matches, output, form, names)]
+        if unmatched is not None and unmatched_form is not None:
+            unmatched_rows = set(matched.unmatched.tolist())
+            rows = (
+                cells for row, cells in enumerate(rows_of(source, sources, unmatched_form)) if row in unmatched_rows
+            )
+            tables.append(Table(rows, unmatched, unmatched_form, sources.names))
+        write_tables(*tables, source=source)
     if json:
         put_json([matched.to_dict()])
     logger.info(str(matched))

@@ -35,7 +35,7 @@ def mine_negatives(
             positive of an anchor, and none for an anchor without negatives.
         overwrite: replace an existing file.
     """
-    from samesense.cli.commands.dedup import check_outputs
+    from samesense.cli.commands.dedup import writing_tables
     from samesense.inference.names import place_of
     from samesense.inference.tables import FORMATS, Table, write_tables
 
@@ -46,10 +46,10 @@ def mine_negatives(
     if form in ("", ".txt"):
         raise ConfigError(f"`output` is a table, .jsonl, .tsv, .csv or .parquet; received {output!r}.")
     models = [name for name in (options["model"], options["score"]) if name is not None]
-    check_outputs([output], [*data, options["corpus"], *map(place_of, models)], overwrite)
     margin = None if relative_margin == "none" else relative_margin
-    mined = api.mine_negatives(data, relative_margin=margin, **options)
-    write_tables(Table(_lists(mined) if format == "lists" else _triplets(mined), output, form))
+    with writing_tables([output], [*data, options["corpus"], *map(place_of, models)], overwrite=overwrite):
+        mined = api.mine_negatives(data, relative_margin=margin, **options)
+        write_tables(Table(_lists(mined) if format == "lists" else _triplets(mined), output, form))
     for line in mined.summary():
         logger.info(line)
     sides = list(zip(mined.positives, mined.negatives, strict=True))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
@@ -31,7 +32,7 @@ from samesense.inference.scoring.frames import with_columns
 from samesense.inference.scoring.summary import Scored
 from samesense.inference.scoring.writers import TextWriter, added_text, decimal_of, write_for_excel
 from samesense.inference.tables import FORMATS, Table, write_tables
-from samesense.places import check_absent, check_place
+from samesense.places import writing_outputs
 from samesense.types import Row
 from samesense.urls import local
 
@@ -77,12 +78,9 @@ class WritingOptions:
             raise ConfigError(f"`excel` is for an output that ends in .csv; received {self.output!r}.")
         return form
 
-    def check(self, inputs: Sequence[str | None]) -> None:
-        """Raise OutputError, before the work, if the output cannot be written, or exists already."""
-        if self.output == "-":
-            return
-        check_place(self.output, [name for name in inputs if name is not None])
-        check_absent(self.output, overwrite=self.overwrite)
+    def writing(self, inputs: Sequence[str | None]) -> AbstractContextManager[None]:
+        """Check and hold the output during the work; see :func:`~samesense.places.writing_outputs`."""
+        return writing_outputs([self.output], [name for name in inputs if name is not None], overwrite=self.overwrite)
 
 
 class SourceRow(NamedTuple):
