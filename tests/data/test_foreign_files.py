@@ -12,6 +12,7 @@ from samesense.data.sentences import all_texts
 from samesense.data.texts import read_texts
 from samesense.data.tuples.read import read_tuples
 from samesense.errors import DataError
+from samesense.evaluation.suites import find_tasks
 from samesense.inference.shards.input import split_shards
 from tests.messages import listen
 
@@ -143,6 +144,25 @@ def test_labels_in_lists_are_no_texts(tmp_path):
         message = refusal(path, columns=columns)
         assert f"{path}: column 'c' holds lists of one label each, such as 'yes'" in message
         assert "frame['c'].str[0]" in message
+
+
+def test_ratings_of_label_studio_are_to_be_written_as_numbers(tmp_path):
+    rows = [{"text1": a, "text2": b, "rating": [{"rating": round(score)}]} for a, b, score in [*PAIRS, *PAIRS]]
+    for read in (samesense.read, find_tasks):
+        message = refusal(write_lines(tmp_path / "a.jsonl", rows), read)
+        assert "holds lists of one label each, such as {'rating': 4}" in message
+        assert message.endswith("in pandas: frame['rating'].str[0].str['rating']")
+
+
+def test_a_folder_of_beir_is_to_be_joined(tmp_path):
+    write_lines(tmp_path / "corpus.jsonl", [{"_id": "d1", "title": "", "text": PAIRS[0][1]}])
+    write_lines(tmp_path / "queries.jsonl", [{"_id": "q1", "text": PAIRS[0][0]}])
+    (tmp_path / "qrels").mkdir()
+    qrels = write(tmp_path / "qrels" / "test.tsv", ("query-id", "corpus-id", "score"), [("q1", "d1", 1)] * 9, "\t")
+    for source, start in ((tmp_path, "this is a folder of BEIR"), (qrels, "These are judgements of BEIR")):
+        for read in (samesense.read, find_tasks):
+            message = refusal(source, read)
+            assert start in message and "columns query and positive" in message and str(source) in message
 
 
 def test_triples_of_identifiers_are_no_texts(tmp_path):

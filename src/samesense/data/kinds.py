@@ -234,9 +234,14 @@ def _refuse_lists_of_labels(rows: Sequence[Row], columns: Sequence[str], source:
         are_short = all(len(value.split()) <= MOST_LABEL_WORDS for value in values)
         repeat = len(values) >= FEWEST_LABELS and 2 * len(set(values)) <= len(values)
         if len(values) == len(lists) and are_short and repeat:
+            label = next(texts[0] for texts in lists if texts is not None)
+            fix = f"frame[{column!r}].str[0]"
+            if isinstance(label, dict) and len(label) == 1:
+                (name,) = label
+                fix += f".str[{name!r}]"
             raise DataError(
-                f"{source}: column {column!r} holds lists of one label each, such as {values[0]!r}, and lists are read "
-                f"as texts. Write the label itself into the column; in pandas: frame[{column!r}].str[0]"
+                f"{source}: column {column!r} holds lists of one label each, such as {label!r}, and lists are read "
+                f"as texts. Write the label itself into the column; in pandas: {fix}"
             )
 
 

@@ -14,7 +14,16 @@ from samesense.data.benchmarks.comparability import text_variant
 from samesense.data.benchmarks.find import INSIDE, BenchmarkSplit, find_splits, hub_splits, split_of_file
 from samesense.data.documents import holds_documents
 from samesense.data.kinds import KIND_INFO, detect_kind
-from samesense.data.rows.sources import Source, as_sources, distinct_names, in_memory, name_of, numbered, rereadable
+from samesense.data.rows.sources import (
+    Source,
+    as_sources,
+    distinct_names,
+    in_memory,
+    name_of,
+    numbered,
+    refuse_beir,
+    rereadable,
+)
 from samesense.data.tuples.convert import tuples_of_pairs
 from samesense.data.tuples.data import TupleData
 from samesense.data.tuples.read import read_tuples
@@ -166,6 +175,7 @@ def _open(
         saved = any((path / name).exists() for name in SAVED_BY_DATASETS)
         if saved:
             return _pairs_or_anchors(source, reading, prefers_anchors=prefers_anchors)
+        refuse_beir(path)
         return find_splits(path)
     if path.is_file():
         split = None if any(reading.values()) else split_of_file(path)
@@ -193,17 +203,15 @@ def _pairs_or_anchors(source: Source, reading: Mapping[str, Any], *, prefers_anc
     except DataError:
         anchors = _anchors(source, reading)
         if anchors is None:
-            _refuse_single_texts(source, reading)
+            if not reading.get("columns"):
+                _refuse_by_kind(source)
             raise
         return anchors
 
 
-def _refuse_single_texts(source: Source, reading: Mapping[str, Any]) -> None:
-    """Raise DataError for texts, with or without classes, which no suite evaluates."""
-    try:
-        detected = detect_kind(source, reading.get("columns"))
-    except DataError:
-        return
+def _refuse_by_kind(source: Source) -> None:
+    """Raise DataError for what no suite evaluates: columns of no kind, and texts with or without classes."""
+    detected = detect_kind(source)
     if detected.kind not in ("classes", "texts"):
         return
     fix = ""

@@ -22,6 +22,7 @@ from samesense.data.conventions.column_names import (
     spelled_names,
 )
 from samesense.data.conventions.named_columns import listed, quote_columns, split_columns
+from samesense.data.rows.sources import BEIR_FIX
 from samesense.errors import ConfigError, DataError
 
 
@@ -151,6 +152,8 @@ def _suggestion(example: str) -> str:
 
 def _missing_columns_error(names: Sequence[str], source: str, what: str, example: str) -> DataError:
     message = f"{source}: {what} could not be found. Its columns: {listed(names)}."
+    if {"query-id", "corpus-id"} <= set(names):
+        return DataError(f"{message} These are judgements of BEIR, which name texts by their ids. {BEIR_FIX}")
     if example:
         what = "two texts that belong together"
         if len(split_columns(example)) == 3:

@@ -38,6 +38,13 @@ logger = logging.getLogger(__name__)
 
 _HUB_NAME = re.compile(r"(?P<name>[\w.-]+/[\w.-]+)(?:@(?P<config>[\w.+-]+))?(?::(?P<split>[^:]+))?")
 
+BEIR_FIX = (
+    "Write one table with the columns query and positive: for each row of qrels with a score above 0, the text of its "
+    "query in queries.jsonl and of its document in corpus.jsonl; in pandas: qrels.merge(queries, left_on='query-id', "
+    "right_on='_id').merge(corpus, left_on='corpus-id', right_on='_id') has them as text_x and text_y."
+)
+"""How the files of a folder of BEIR become one table."""
+
 Source = Any
 """A path or hub name; a data frame (pandas, polars, anything that speaks Arrow), an Arrow table, a
 ``datasets.Dataset``; or rows: dicts, tuples, or texts."""
@@ -566,7 +573,14 @@ def _looks_like_path(text: str) -> bool:
     return bool(parent) and leads_to(parent, Path.is_dir)
 
 
+def refuse_beir(folder: Path) -> None:
+    """Raise DataError for a folder in the layout of BEIR, which has texts and judgements in different files."""
+    if all((folder / name).is_file() for name in ("corpus.jsonl", "queries.jsonl")):
+        raise DataError(f"{folder}: this is a folder of BEIR, which is not read as it is. {BEIR_FIX}")
+
+
 def _from_disk(folder: Path, split: str | None) -> Any:
+    refuse_beir(folder)
     datasets = imported("datasets", "train")
     try:
         # For damaged or foreign folders, datasets raises exceptions of many types.
