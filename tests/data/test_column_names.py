@@ -41,7 +41,7 @@ def test_an_override_of_columns_that_are_absent_is_refused():
         resolve_columns(["q1", "q2", "same"], "q1,q3,label", "x.tsv")
     assert str(caught.value) == (
         "x.tsv: `columns` names 'q3', 'label', which this source does not have. Its columns: q1, q2, same. "
-        "Use three of these; the files of one command need the same names."
+        "Use three of these. Where another file of the command has them, give both the same names."
     )
 
 

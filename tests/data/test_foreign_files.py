@@ -378,3 +378,10 @@ def test_lists_of_texts_are_said_to_be_left_unread(tmp_path, caplog):
     assert len(read_texts(write_lines(tmp_path / "a.jsonl", rows), columns=None)) == len(PAIRS)
     (message,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
     assert "column 'pos' holds texts and is not read" in message
+
+
+def test_the_index_of_a_frame_may_hold_names_of_any_length(tmp_path):
+    path = tmp_path / "r.csv"
+    rows = [f'"Mazda RX4 Wag {number}","{a}","{b}",{number % 2}' for number, (a, b, _) in enumerate(PAIRS)]
+    path.write_text("\n".join(['"","sentence1","sentence2","score"', *rows]) + "\n", encoding="utf-8")
+    assert samesense.read(path).sentences1 == [a for a, _, _ in PAIRS]

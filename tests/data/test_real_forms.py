@@ -139,21 +139,16 @@ def test_no_identifier_is_proposed_as_a_label(tmp_path, header, cells, proposed)
             '{"sentence1": "a", "sentence2": "b"}\n' * 3,
             "each line is a JSON object, and its name does not end in .jsonl",
         ),
-        (
-            "a|b|4.8\nc|d|0\ne|f|1e-3\n",
-            "have 3 fields each, parted by '|', and a number as the last, so that it is a table",
-        ),
-        ("1;A b, c.;5\n2;D, e.;4\n3;F.;0\n", "have 3 fields each, parted by ';', and a number as the last"),
-        ("a,b,1\nc,d,0\ne,f,1\n", "parted by ',', and a number as the last"),
-        ("| a | b |\n| --- | :-: |\n| c | d |\n", "it is a table drawn with lines"),
+        ("| a | b |\n| --- | :-: |\n| c | d |\n", "it is a table drawn with lines, which is not read. Write CSV"),
         (" a | b\n---+---\n c | d\n", "it is a table drawn with lines"),
-        ('["a", "b", 1]\n["c", "d", 0]\n', "each line is a JSON list, and its name does not end in .jsonl"),
-        ('[\n "a",\n "b"\n]\n', "it is a JSON list, and its name does not end in .json. Rename it."),
+        ('["a", "b", 1]\n["c", "d", 0]\n', "does not end in .jsonl. Write each row as an object, such as {"),
+        ('["a", "b"]\n["c", "d"]\n', "each line is a JSON list, and its name does not end in .jsonl. Rename it."),
+        ('[\n "a",\n "b"\n]\n', "it is a JSON list, and its name does not end in .json. Write the texts one a line"),
+        ('[\n {"text": "a"}\n]\n', "it is a JSON list, and its name does not end in .json. Rename it."),
         ("__label__a A text.\n__label__b Another.\n", "its lines are labels and texts as fastText reads them"),
         ("INSERT INTO t VALUES (1, 'a');\nINSERT INTO t VALUES (2, 'b');\n", "its lines are statements of SQL"),
-        ("4.8\n0\n2.25\n", "its lines are numbers, and no texts"),
         ("101 0 d12 1\n101 0 d7 0\n102 0 d3 2\n", "its lines are relevance judgements of TREC"),
-        ("101 Q0 d12 1 14.8 bm25\n101 Q0 d7 2 13.1 bm25\n", "its lines are rankings of TREC"),
+        ("101 Q0 d12 1 14.8 bm25\n101 Q0 d7 2 13.1 bm25\n102 Q0 d7 1 9 bm25\n", "its lines are rankings of TREC"),
         ("1\n00:00:01,000 --> 00:00:02,500\nHello.\n\n2\n00:00:03,000 --> 00:00:04,000\nBye.\n", "subtitles"),
         ("WEBVTT\n\n00:01.000 --> 00:02.500\nHello.\n\n00:03.000 --> 00:04.000 align:start\nBye.\n", "subtitles"),
         ("- sentence1: A.\n  sentence2: B.\n- sentence1: C.\n  sentence2: D.\n", "it is YAML"),
@@ -166,11 +161,15 @@ def test_a_table_by_the_name_of_a_text_is_refused(tmp_path, content, message):
     with pytest.raises(DataError) as caught:
         detect_kind(path)
     assert message in str(caught.value)
+    assert str(caught.value).endswith("give the file as standard input (-), or as JSON lines with a key text.")
 
 
 @pytest.mark.parametrize(
     "content",
     [
+        "Arsenal 0 Chelsea 2\nEverton 0 Leeds 1\nFulham 0 Hull 3\n",
+        "".join(f"We met on day {day}.\n" for day in range(9))
+        + "- Decision: none\n  Owner: Ann\n- Decision: later\n  Owner: Ben\n",
         "- Anna: Hello.\n- Ben: Good day.\n- Anna: How are you?\n",
         "<s> a b </s>\n<s> c d </s>\n<s> e f </s>\n",
         "Born in Ulm, Germany, 1879\nA life, a book, a prize\nHe wrote it, they say, in 1905\n",
@@ -185,15 +184,25 @@ def test_texts_that_resemble_other_formats_are_texts(tmp_path, caplog, content):
     assert not caplog.records
 
 
-def test_lines_with_as_many_bars_are_told_once_how_to_be_read_as_a_table(tmp_path):
+@pytest.mark.parametrize(
+    ("content", "doubt"),
+    [
+        ("Home | News\nSport | News\nArts | News\n", "its lines have 2 fields each, parted by '|', as a table may"),
+        ("a|b|4.8\nc|d|0\ne|f|1e-3\n", "its lines have 3 fields each, parted by '|', as a table may"),
+        ("1;A b, c.;5\n2;D, e.;4\n3;F.;0\n", "its lines have 3 fields each, parted by ';', as a table may"),
+        ("12 Main St, Ulm, 89073\n3 Oak Ave, Bonn, 53111\n9 Hay Rd, Kiel, 24103\n", "parted by ',', as a table may"),
+        ("4.8\n0\n2.25\n", "its lines are numbers. If they are the labels of another file, write both into one table."),
+    ],
+)
+def test_lines_that_may_be_a_table_are_texts_with_one_warning(tmp_path, content, doubt):
     path = tmp_path / "texts.txt"
-    path.write_text("Home | News\nSport | News\nArts | News\n")
+    path.write_text(content)
     messages = listen()
+    assert samesense.read(path).texts == content.splitlines()
     assert len(samesense.read(path)) == 3
-    assert messages == [
-        f"{path}: each line is read as one text, and its lines have as many bars each (1), as a table may. If it is "
-        "one, end its name in .csv, and give `delimiter` bar."
-    ]
+    assert len(messages) == 1
+    assert messages[0].startswith(f"{path}: each line is read as one text, and ")
+    assert doubt in messages[0]
 
 
 @pytest.mark.parametrize(

@@ -145,8 +145,8 @@ def test_no_anchor_is_left_without_negatives_in_silence(model):
     mined_data = samesense.mine_negatives(data_of(ROWS), model=model, range_min=30, relative_margin=None)
     assert mined_data.negatives.count([]) == 11
     assert messages == [
-        "made: 11 of 17 anchors have no negative, as each candidate was skipped or is beyond a margin or "
-        "limit. Lower `range_min` or the margins, change the limits, or give a larger `corpus`."
+        "made: 11 of 17 anchors have no negative, as all candidates are positives of theirs, were skipped, or are "
+        "beyond a margin or limit. Lower `range_min` or the margins, change the limits, or give a larger `corpus`."
     ]
 
 

@@ -105,7 +105,9 @@ def test_a_call_of_few_runs_leaves_a_partial_table_and_the_next_one_goes_on(
     code, printed, _ = command(out, "--table", "--latex", latex)
     assert code == 0
     sentence, words, _ = printed.splitlines()[-1].split("`")
-    assert sentence.startswith("On toy, ") and sentence.endswith("To train by its settings: ")
+    assert sentence.startswith("On toy, ") and sentence.endswith(
+        "To train by its settings (DATA with the options that read it): "
+    )
     values = {"DATA": toy_pairs / "train.tsv", "RUN": tmp_path / "run"}
     arguments = [values.get(word, word) for word in shlex.split(words)[1:]]
     code, printed, error = run_command(capsys, *arguments, "--dev", toy_pairs / "dev.tsv", "--dry-run")

@@ -156,14 +156,17 @@ def test_a_whole_run_with_a_rate_that_ruins_the_model(toy_pairs, tiny_trunk, tmp
     assert not (tmp_path / "run" / "model").exists() and not (tmp_path / "run" / "checkpoints").exists()
 
 
-def test_a_run_that_leaves_one_vector_for_all_texts_is_refused(toy_pairs, tiny_trunk, tmp_path, monkeypatch):
-    options = {"dev": "none", "model": str(tiny_trunk), "precision": "float32", "max_steps": 2, "keep_start": "never"}
-    monkeypatch.setattr(evaluation_phase, "COLLAPSED", -1.0)
+def test_a_run_that_leaves_one_vector_for_all_texts_is_refused(toy_pairs, tiny_trunk, tmp_path):
+    options = {"dev": "none", "folds": "none", "model": str(tiny_trunk), "precision": "float32", "max_steps": 20}
     with pytest.raises(ModelError, match=r"gives all texts one vector: the least cosine of .* Lower `learning_rate`"):
-        samesense.train(toy_pairs / "train.tsv", output=tmp_path / "run", folds="none", **options)
+        samesense.train(toy_pairs / "train.tsv", output=tmp_path / "run", learning_rate=1, warmup_ratio=0.0, **options)
     assert not (tmp_path / "run" / "model").exists()
-    monkeypatch.undo()
-    samesense.train(toy_pairs / "train.tsv", output=tmp_path / "run", folds="none", resume=True, **options)
+
+
+def test_a_run_whose_start_had_one_vector_for_all_texts_is_kept(toy_pairs, tiny_trunk, tmp_path, monkeypatch):
+    monkeypatch.setattr(evaluation_phase, "COLLAPSED", -1.0)
+    options = {"dev": "none", "folds": "none", "model": str(tiny_trunk), "precision": "float32", "max_steps": 2}
+    samesense.train(toy_pairs / "train.tsv", output=tmp_path / "run", **options)
     assert (tmp_path / "run" / "model").is_dir()
 
 

@@ -173,12 +173,6 @@ def detect_kind(source: Source, columns: str | None = None) -> DetectedKind:
     return detected
 
 
-MOST_LABEL_WORDS = 2
-"""Most words of a label in a list."""
-
-FEWEST_LABELS = 4
-"""Rows from which on labels in lists that repeat are no chance."""
-
 _READ: dict[type, DataKind] = {
     PairData: "pairs",
     TupleData: "tuples",
@@ -226,13 +220,20 @@ def _kind_of_columns(rows: Sequence[Row], columns: str, source: str) -> DataKind
     return "pairs"
 
 
+_MOST_LABEL_WORDS = 2
+"""Most words of a label in a list."""
+
+_FEWEST_LABELS = 4
+"""Rows from which on labels in lists that repeat are no chance."""
+
+
 def _refuse_lists_of_labels(rows: Sequence[Row], columns: Sequence[str], source: str) -> None:
     """Raise DataError for lists of one short value each that repeats, as annotation tools write labels."""
     for column in columns:
         lists = [_list_in(cell) for _, row in rows if is_list(cell := row.get(column))]
         values = [str(texts[0]) for texts in lists if texts is not None and len(texts) == 1]
-        are_short = all(len(value.split()) <= MOST_LABEL_WORDS for value in values)
-        repeat = len(values) >= FEWEST_LABELS and 2 * len(set(values)) <= len(values)
+        are_short = all(len(value.split()) <= _MOST_LABEL_WORDS for value in values)
+        repeat = len(values) >= _FEWEST_LABELS and 2 * len(set(values)) <= len(values)
         if len(values) == len(lists) and are_short and repeat:
             label = next(texts[0] for texts in lists if texts is not None)
             fix = f"frame[{column!r}].str[0]"
@@ -241,7 +242,8 @@ def _refuse_lists_of_labels(rows: Sequence[Row], columns: Sequence[str], source:
                 fix += f".str[{name!r}]"
             raise DataError(
                 f"{source}: column {column!r} holds lists of one label each, such as {label!r}, and lists are read "
-                f"as texts. Write the label itself into the column; in pandas: {fix}"
+                f"as texts. Write the label itself into the column; in pandas: {fix}. If they are texts that belong to "
+                "those before them, write them so too, with columns anchor and positive."
             )
 
 

@@ -18,7 +18,7 @@ LESS = {
     **dict.fromkeys(("batch_size", "discriminator_batch_size", "generator_batch_size"), 10**6),
     **dict.fromkeys(("learning_rate", "discriminator_learning_rate", "generator_learning_rate"), 1),
 }
-"""Largest numbers of some settings: numpy's bound of a seed, batches that no machine holds, and steps of AdamW that
+"""Largest numbers of some settings: numpy's bound of a seed, batches that no machine holds, and steps that
 leave nothing of a model."""
 
 

@@ -174,9 +174,9 @@ def _log_anchors_without_negatives(data: TupleData, negatives: Sequence[Sequence
         level = logging.WARNING if without == len(paired) else logging.INFO
         logger.log(
             level,
-            f"{data.name}: {without:,} of {len(paired):,} anchors have no negative, as each candidate was skipped or "
-            "is beyond a margin or limit. Lower `range_min` or the margins, change the limits, or give a larger "
-            "`corpus`.",
+            f"{data.name}: {without:,} of {len(paired):,} anchors have no negative, as all candidates are positives of "
+            "theirs, were skipped, or are beyond a margin or limit. Lower `range_min` or the margins, change the "
+            "limits, or give a larger `corpus`.",
         )
 
 

@@ -139,7 +139,8 @@ def _unknown_names_error(missing: Sequence[str], names: Sequence[str], source: s
         such_as = f", such as `columns` {suggestion}"
     return DataError(
         f"{source}: `columns` names {', '.join(map(repr, missing))}, which this source does not have. "
-        f"Its columns: {listed(names)}. Use three of these{such_as}; the files of one command need the same names."
+        f"Its columns: {listed(names)}. Use three of these{such_as}. Where another file of the "
+        "command has them, give both the same names."
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Collection, Iterable, Sequence
 
 from samesense.data.columns.text_columns import (
@@ -16,6 +15,7 @@ from samesense.data.columns.text_columns import (
 )
 from samesense.data.conventions.column_names import is_identifier, normalize_name
 from samesense.data.conventions.named_columns import MOST_NAMED, join_names, listed
+from samesense.data.conventions.texts import PYTHON_BYTES
 from samesense.data.rows.columnar import may_hold_texts
 from samesense.data.rows.sources import names_in
 from samesense.failures import excerpt
@@ -83,10 +83,6 @@ def warn_of_splits(rows: Sequence[Row], columns: Collection[str], source: str) -
             )
 
 
-_BYTES = re.compile(r"b(['\"]).*\1", re.DOTALL)
-"""A text as Python writes bytes, ``b'A text.'``."""
-
-
 _FEWEST_BYTES = 4
 """Texts from which on the marks of Python's bytes are no chance."""
 
@@ -96,7 +92,7 @@ def warn_of_bytes(rows: Sequence[Row], columns: Iterable[str], source: str) -> N
     for name in columns:
         key = (source, "bytes", name)
         cells = [cell for _, row in rows[:_UNREAD_ROWS] if isinstance(cell := row.get(name), str) and cell]
-        if key in _UNREAD or len(cells) < _FEWEST_BYTES or not all(map(_BYTES.fullmatch, cells)):
+        if key in _UNREAD or len(cells) < _FEWEST_BYTES or not all(map(PYTHON_BYTES.fullmatch, cells)):
             continue
         _UNREAD.add(key)
         logger.warning(

@@ -12,6 +12,9 @@ _MISSING = frozenset(
 INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\u00ad]")
 """Characters without width, which show nothing: joiners, marks of direction, the byte order mark, the soft hyphen."""
 
+PYTHON_BYTES = re.compile(r"^b(['\"]).*\1$", re.DOTALL)
+"""A whole text as Python writes bytes, ``b'A text.'``."""
+
 TEXT_FIX = "give the text or delete the row"
 """The fix of a cell that should be a text."""
 

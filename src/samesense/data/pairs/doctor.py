@@ -14,6 +14,7 @@ import numpy as np
 
 from samesense.data.conflicts import Conflict
 from samesense.data.conventions.numbers import number_text
+from samesense.data.conventions.texts import PYTHON_BYTES
 from samesense.data.pairs.data import PairData
 from samesense.data.pairs.keys import Groups, Keys, group_equal, pair_keys, plain_keys, text_keys
 from samesense.data.pairs.report import DataReport
@@ -246,7 +247,7 @@ _CORRUPTIONS = (
     ),
     _Corruption(
         "are written as bytes of Python",
-        re.compile(r"^b(['\"]).*\1$", re.DOTALL),
+        PYTHON_BYTES,
         "decode them, and write the file again",
     ),
     # Curly quotes and dashes of WINDOWS-1252 that were decoded as LATIN1.

@@ -64,8 +64,7 @@ def read_pairs(
     resolved = _find_columns(first, columns, name)
     text_columns = [column for column in (resolved.text1, resolved.text2, resolved.negative) if column is not None]
     refuse_lists(first, text_columns, name)
-    if str(first[0][1].get(resolved.text1)).startswith(("b'", 'b"')):
-        warn_of_bytes(first, text_columns, name)
+    warn_of_bytes(first, text_columns, name)
     reader = _RowReader(resolved)
     texts = collect_columns(reader.texts(chain(first, rows)), TEXTS[: 2 if resolved.subset is None else 3])
     parsed = _parse_label_cells(reader.labels, resolved, name, label_order, label_range)
@@ -194,8 +193,8 @@ def _log_unread(rows: Sequence[Row], names: Sequence[str], columns: Columns, sou
 
 
 def _read_columns(columns: Columns) -> list[str]:
-    every = (columns.text1, columns.text2, columns.label, columns.negative, columns.subset)
-    return [name for name in every if name is not None]
+    roles = (columns.text1, columns.text2, columns.label, columns.negative, columns.subset)
+    return [name for name in roles if name is not None]
 
 
 def _warn_of_other_labels(resolved: Columns, label_candidates: Sequence[str], source: str) -> None:

@@ -45,11 +45,11 @@ BYTE_ORDER_MARK = "\ufeff"
 _IMPORT_IDS = re.compile(r'\{"ImportId": ?".*\}')
 """A cell of the third line of a table of Qualtrics."""
 
-MOST_KEY_WORDS = 2
-"""Most words of a key in the index of a frame, which is written as a column without a name."""
-
-_RULE = re.compile(r"[\s+:=-]*--[\s+:=-]*")
+RULE = re.compile(r"[\s+:=-]*--[\s+:=-]*")
 """A cell of the line below the header of a table for the eye, as of psql or Markdown."""
+
+WRITE_CSV = "Write CSV instead; of psql: psql --csv."
+"""What is done about a table for the eye."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def delimited_rows(suffix: str, path: str | Path, lines: Iterable[Line]) -> Iter
     """Read the rows of a ``.tsv`` or ``.csv`` file; a row is numbered by the line it starts on.
 
     Delimiter, quoting and header are those of the options, see
-    :func:`~samesense.data.rows.text.table_options`, or else are detected where the first lines leave no doubt.
+    :func:`~samesense.data.rows.table_options.table_options`, or else are detected where the first lines leave no doubt.
     """
     yield from open_table(suffix, path, lines).rows
 
@@ -299,9 +299,8 @@ def _refuse_unnamed_texts(location: str, cells: Sequence[str], unnamed: Sequence
     """Raise DataError if a column without a name holds a text, as below a merged cell; the index of a frame is none."""
     for index in unnamed:
         cell = cells[index].strip() if index < len(cells) else ""
-        # The first column may be an index, whose keys are short.
-        is_key = index == 0 and len(cell.split()) <= MOST_KEY_WORDS
-        if cell and not is_key and not is_number(cell) and not is_quantity(cell):
+        # The first column may be the index of a frame, which pandas and R write without a name.
+        if index and cell and not is_number(cell) and not is_quantity(cell):
             raise DataError(
                 f"{location}: a column of texts needs a name, and column {index + 1}, which holds {excerpt(cell, 40)} "
                 "here, has none. Write one into the first line; where names stand in two lines, as below merged cells, "
@@ -317,11 +316,8 @@ def _repeats_names(cells: Sequence[str], names: Sequence[str]) -> bool:
 def _field_count_fix(form: Form, suffix: str, cells: Sequence[str], *, starts: bool) -> str:
     """Return the fix for a row with too many or too few fields; ``starts`` if it is the first below the header."""
     too_many = len(cells) > len(form.names)
-    if starts and any(cells) and all(_RULE.fullmatch(cell) for cell in cells if cell):
-        return (
-            "The line seems to be a rule below the header, as psql and Markdown draw it. Write CSV instead; of psql: "
-            "psql --csv."
-        )
+    if starts and any(cells) and all(RULE.fullmatch(cell) for cell in cells if cell):
+        return f"The line seems to be a rule below the header, as psql and Markdown draw it. {WRITE_CSV}"
     if too_many and len(form.names) == 1 and (starts or form.names[0].lstrip().startswith(("#", "%"))):
         return "If what is above the names of the columns is a title or a comment, delete it."
     if starts and len(cells) == len(form.names) + 1 and is_number(cells[0]):

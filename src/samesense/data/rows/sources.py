@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path, PurePath
-from typing import Any, NamedTuple
+from typing import Any
 
-from samesense.data.conventions.column_names import KNOWN_NAMES, normalize_name
 from samesense.data.rows.columnar import Cells, parquet_rows
 from samesense.data.rows.compression import LIKE_THEM, PACKERS, SUFFIXES, is_text_file, split_suffix
 from samesense.data.rows.delimited import delimited_rows
 from samesense.data.rows.json_rows import json_lines_rows, json_rows
+from samesense.data.rows.line_formats import refuse_other_format
 from samesense.data.rows.memory import (
     Rows,
     as_rows,
@@ -28,13 +27,11 @@ from samesense.data.rows.memory import (
 from samesense.data.rows.other_formats import WORKBOOKS, workbook_error
 from samesense.data.rows.text import STANDARD_INPUT, Line, read_lines, standard_input, without_blank_end
 from samesense.errors import ConfigError, DataError
-from samesense.failures import broken_link, excerpt, imported
+from samesense.failures import broken_link, imported
 from samesense.hub import hub_access
 from samesense.places import JOINT
 from samesense.types import Row
 from samesense.urls import Name, is_file, is_readable, is_url, local
-
-logger = logging.getLogger(__name__)
 
 _HUB_NAME = re.compile(r"(?P<name>[\w.-]+/[\w.-]+)(?:@(?P<config>[\w.+-]+))?(?::(?P<split>[^:]+))?")
 
@@ -336,197 +333,12 @@ def _rows_of_texts(rows: Iterator[Row], source: str) -> Iterator[Row]:
 
 
 def refuse_table(rows: Sequence[Row], source: str) -> None:
-    """Raise DataError if the first lines of a text file are those of another format; warn if they may be a table."""
-    lines = [text for _, cells in rows[:_SNIFFED_LINES] if (text := str(cells[TEXT])).strip()]
-    if not lines:
-        return
-    for detect in _DETECTORS:
-        detected = detect(lines, source)
-        if detected is not None:
-            raise DataError(f"{source}: {detected.description}. {detected.fix}")
-    _warn_of_bars(lines, source)
+    """Raise DataError if the first rows of a text file are lines of another format; warn if they may be a table."""
+    refuse_other_format([text for _, cells in rows[:_SNIFFED_LINES] if (text := str(cells[TEXT])).strip()], source)
 
 
 _SNIFFED_LINES = 1000
 """Lines of a text file that are inspected to see whether it is a table."""
-
-
-class _Format(NamedTuple):
-    """What the lines of a file are, and how it is read."""
-
-    description: str
-    fix: str
-
-
-def _table(description: str, suffix: str) -> _Format:
-    return _Format(
-        f"{description}, and its name does not end in {suffix}",
-        "Rename it, with the names of its columns in the first line.",
-    )
-
-
-def _detect_json(lines: Sequence[str], source: str) -> _Format | None:
-    for start, end, what in (('{"', "}", "object"), ('["', "]", "list")):
-        # More than half, because a text may quote JSON.
-        if sum(line.startswith(start) and line.endswith(end) for line in lines) > len(lines) // 2:
-            return _Format(f"each line is a JSON {what}, and its name does not end in .jsonl", "Rename it.")
-    if len(lines) > 1 and lines[0].strip() == "[" and lines[1].lstrip()[:1] in ('"', "{", "["):
-        return _Format("it is a JSON list, and its name does not end in .json", "Rename it.")
-    return None
-
-
-_STARTS = {
-    "__label__": (
-        "are labels and texts as fastText reads them",
-        "Write them into a table, with columns label and text.",
-    ),
-    "INSERT INTO ": ("are statements of SQL", "Write the table as CSV."),
-}
-"""How each line begins in other formats, what the lines are, and how they are read."""
-
-
-def _detect_starts(lines: Sequence[str], source: str) -> _Format | None:
-    for start, (what, fix) in _STARTS.items():
-        if sum(line.startswith(start) for line in lines) > len(lines) // 2:
-            return _Format(f"its lines {what}", fix)
-    return None
-
-
-_FRAME = re.compile(r"\+(-+\+){2,}")
-"""The upper edge of a table that is drawn with lines, as mysql does."""
-
-_RULE = re.compile(r"[\s|+:-]*-{2}[\s:-]*[|+][\s|+:-]*")
-"""The line below the names of columns, as in Markdown and psql."""
-
-
-def _detect_drawn_table(lines: Sequence[str], source: str) -> _Format | None:
-    if _FRAME.fullmatch(lines[0].strip()) or (len(lines) > 2 and "|" in lines[0] and _RULE.fullmatch(lines[1])):
-        return _table("it is a table drawn with lines", ".csv")
-    return None
-
-
-_JUDGEMENT = re.compile(r"\S+\s+(?:0|Q0)\s+\S+\s+-?\d+")
-_RANKED = re.compile(r"\S+\s+Q0\s+\S+\s+\d+\s+\S+\s+\S+")
-
-
-def _detect_trec(lines: Sequence[str], source: str) -> _Format | None:
-    if len(lines) < 2:
-        return None
-    for pattern, what in ((_JUDGEMENT, "relevance judgements"), (_RANKED, "rankings")):
-        if all(pattern.fullmatch(line.strip()) for line in lines):
-            return _Format(
-                f"its lines are {what} of TREC, which name queries and documents and hold no texts",
-                "Write a table of their texts, with columns query and positive.",
-            )
-    return None
-
-
-_TIMES = re.compile(r"(?:\d+:)?\d\d:\d\d[,.]\d{3} --> (?:\d+:)?\d\d:\d\d[,.]\d{3}(?: .*)?")
-
-
-def _detect_subtitles(lines: Sequence[str], source: str) -> _Format | None:
-    if sum(_TIMES.fullmatch(line.strip()) is not None for line in lines) < 2:
-        return None
-    return _Format("its lines are subtitles with their times", "Write the texts alone, one a line.")
-
-
-_ITEM = re.compile(r"\s*- +(?P<key>[\w-]+):(?: .*)?")
-_FIELD = re.compile(r"\s+[\w-]+:(?: .*)?")
-
-
-def _detect_yaml(lines: Sequence[str], source: str) -> _Format | None:
-    keys = [match["key"] for line in lines if (match := _ITEM.fullmatch(line))]
-    fields = sum(_FIELD.fullmatch(line) is not None for line in lines)
-    # A dialogue has names before a colon too, but not below each other within an item.
-    is_list = len(keys) > 1 and len(set(keys)) == 1 and fields >= len(keys)
-    if PurePath(source).suffix.lower() not in (".yaml", ".yml") and not is_list:
-        return None
-    return _Format("it is YAML, which is not read", "Write its rows as JSON lines, in a file that ends in .jsonl.")
-
-
-_TAG = re.compile(r"<[!A-Za-z][^<>]*>")
-
-
-def _detect_markup(lines: Sequence[str], source: str) -> _Format | None:
-    tagged = sum(line.lstrip().startswith("<") and line.rstrip().endswith(">") for line in lines)
-    # Texts may stand between tags each, as in corpora of language models.
-    if len(lines) < 3 or not _TAG.fullmatch(lines[0].strip()) or 2 * tagged <= len(lines):
-        return None
-    return _Format("its lines are XML", "Write the texts one a line, or as JSON lines.")
-
-
-def _detect_numbers(lines: Sequence[str], source: str) -> _Format | None:
-    if len(lines) < 3 or not all(_NUMBER.fullmatch(line.strip()) for line in lines):
-        return None
-    return _Format(
-        "its lines are numbers, and no texts", "If they are the labels of another file, write both into one table."
-    )
-
-
-def _detect_fields(lines: Sequence[str], source: str) -> _Format | None:
-    """Detect lines with as many marks each that no text has so often, or with a number as the last field of each."""
-    for mark, name in (("\t", "tabs"), ("|||", "marks |||")):
-        count = _shared_count(lines, mark)
-        if len(lines) > 1 and count:
-            return _table(f"its lines have as many {name} each ({count}), so that it is a table", ".tsv")
-    for mark, fewest in (("|", 1), (";", 2), (",", 2)):
-        count = _shared_count(lines, mark)
-        fields = [line.split(mark) for line in lines if line.count(mark) == count]
-        if len(lines) < 3 or count < fewest or not all(_NUMBER.fullmatch(cells[-1].strip()) for cells in fields):
-            continue
-        description = f"its lines have {count + 1} fields each, parted by {mark!r}, and a number as the last"
-        return _table(f"{description}, so that it is a table", ".csv")
-    return None
-
-
-_NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
-
-
-def _shared_count(lines: Sequence[str], mark: str) -> int:
-    """Return how often a mark stands in nine of ten lines; 0 if the lines differ."""
-    counts = [line.count(mark) for line in lines]
-    count = max(set(counts), key=counts.count)
-    if 10 * counts.count(count) >= 9 * len(counts):
-        return count
-    return 0
-
-
-def _detect_header(lines: Sequence[str], source: str) -> _Format | None:
-    # Whatever the delimiter is: two known names in one line are no text.
-    names = [normalize_name(name.strip('"')) for name in re.split(r"[,;|\t]|(?<=\") (?=\")", lines[0])]
-    if len(lines) < 2 or len(KNOWN_NAMES.intersection(names)) < 2:
-        return None
-    description = f"its first line, {excerpt(lines[0])}, has the names of columns, so that it is a table"
-    return _table(description, ".csv")
-
-
-_DETECTORS: tuple[Callable[[Sequence[str], str], _Format | None], ...] = (
-    _detect_json,
-    _detect_starts,
-    _detect_drawn_table,
-    _detect_trec,
-    _detect_subtitles,
-    _detect_yaml,
-    _detect_markup,
-    _detect_numbers,
-    _detect_fields,
-    _detect_header,
-)
-
-_WARNED = set[str]()
-"""Sources with a warning, which are read several times."""
-
-
-def _warn_of_bars(lines: Sequence[str], source: str) -> None:
-    """Warn of lines with as many bars each: titles of pages have them too."""
-    count = _shared_count(lines, "|")
-    if len(lines) < 3 or not count or source in _WARNED:
-        return
-    _WARNED.add(source)
-    logger.warning(
-        f"{source}: each line is read as one text, and its lines have as many bars each ({count}), as a table may. If "
-        "it is one, end its name in .csv, and give `delimiter` bar."
-    )
 
 
 def missing_file_error(source: str) -> DataError:

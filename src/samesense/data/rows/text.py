@@ -50,7 +50,7 @@ _TO_TWO_BYTES = "\x1b$"
 def read_lines(path: str | Path, *, bounded: bool = True, carriage_returns: bool = False) -> Iterator[Line]:
     """Yield the lines of a file, decompressed if its ending says so; see :func:`numbered_lines`.
 
-    Bytes are decoded by the option ``encoding``, see :func:`~samesense.data.rows.text.table_options`.
+    Bytes are decoded by the option ``encoding``, see :func:`~samesense.data.rows.table_options.table_options`.
     """
     number = 0
     packing = split_suffix(str(path)).packing

@@ -31,6 +31,9 @@ logger = logging.getLogger(__name__)
 COLLAPSED = 0.999
 """Least cosine of random pairs from which on a model gives all texts one vector."""
 
+FEWEST_COSINES = 100
+"""Random pairs from which on such cosines are no property of a few texts."""
+
 
 @dataclass(frozen=True)
 class StartOfRun:
@@ -81,7 +84,7 @@ def evaluate_saved(
         saved = load(job.output, precision="float32", seed=job.settings.seed, cache=True)
         end = measure(saved, sets.compared, start.texts, unbiased)
         if not sets.compared:
-            _refuse_collapsed(job, end)
+            _refuse_collapsed(job, start.measured, end)
         extra_results: list[Result] = []
         manifest_entries: dict[str, Any] = {}
         if inputs.after_training is not None:
@@ -101,10 +104,12 @@ def evaluate_saved(
     return Evaluation(end, results, manifest_entries)
 
 
-def _refuse_collapsed(job: Job[Any, Any], end: Measured) -> None:
-    """Raise ModelError, and remove the model, if all texts have one vector; figures on labelled pairs would show it."""
-    if end.cosines is None or float(end.cosines.min()) < COLLAPSED:
+def _refuse_collapsed(job: Job[Any, Any], start: Measured | None, end: Measured) -> None:
+    """Raise ModelError, and remove the model, if training gave all texts one vector; labelled pairs would show it."""
+    if end.cosines is None or len(end.cosines) < FEWEST_COSINES or float(end.cosines.min()) < COLLAPSED:
         return
+    if start is not None and start.cosines is not None and float(start.cosines.min()) >= COLLAPSED:
+        return  # the texts are as close before training, such as lines of one template
     shutil.rmtree(job.output / MODEL)
     raise ModelError(
         f"The trained model gives all texts one vector: the least cosine of {len(end.cosines):,} random pairs is "

@@ -29,7 +29,10 @@ def describe_next_steps(cells: Sequence[CellResults], config: str) -> list[str]:
         score = f"{100 * scores[best]:.2f}"
         if len(variants[best]) > 1:
             score += f", mean of {len(variants[best])} seeds"
-        sentence = f"On {dataset}, {best} is the best on dev ({score}). To train by its settings:"
+        sentence = (
+            f"On {dataset}, {best} is the best on dev ({score}). To train by its settings (DATA with the options that "
+            "read it):"
+        )
         lines.append(f"{plain(sentence)} {code(train_command(_stated_settings(variants[best][0], config)))}")
     return lines
 

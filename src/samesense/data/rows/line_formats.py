@@ -1,0 +1,237 @@
+"""Text files whose lines are those of another format: refused where that is certain, else named in a warning."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Callable, Sequence
+from pathlib import PurePath
+from typing import NamedTuple
+
+from samesense.data.conventions.column_names import KNOWN_NAMES, normalize_name
+from samesense.data.conventions.numbers import is_number
+from samesense.data.rows.delimited import RULE, WRITE_CSV
+from samesense.errors import DataError
+from samesense.failures import excerpt
+
+logger = logging.getLogger(__name__)
+
+AS_TEXTS = "If each line is a text, give the file as standard input (-), or as JSON lines with a key text."
+"""What is done where a file of texts is refused."""
+
+FEWEST_LINES = 3
+"""Lines from which on what they have in common is hardly chance."""
+
+
+class Format(NamedTuple):
+    """What the lines of a file are, and how it is read."""
+
+    description: str
+    fix: str
+
+
+def refuse_other_format(lines: Sequence[str], source: str) -> None:
+    """Raise DataError if the first lines of a text file are those of another format; warn if they may be a table.
+
+    ``lines`` are the first of the file that are not blank.
+    """
+    if not lines:
+        return
+    if PurePath(source).suffix.lower() in (".yaml", ".yml"):
+        raise DataError(f"{source}: {_YAML.description}. {_YAML.fix}")
+    for detect in _DETECTORS:
+        detected = detect(lines)
+        if detected is not None:
+            raise DataError(f"{source}: {detected.description}. {detected.fix} {AS_TEXTS}")
+    _warn_of_doubt(lines, source)
+
+
+def _is_most(count: int, lines: Sequence[str]) -> bool:
+    # More than half, because a text may quote another format.
+    return 2 * count > len(lines)
+
+
+def _table(description: str, suffix: str) -> Format:
+    return Format(
+        f"{description}, and its name does not end in {suffix}",
+        "Rename it, with the names of its columns in the first line.",
+    )
+
+
+def _detect_json(lines: Sequence[str]) -> Format | None:
+    if _is_most(sum(line.startswith('{"') and line.endswith("}") for line in lines), lines):
+        return Format("each line is a JSON object, and its name does not end in .jsonl", "Rename it.")
+    if _is_most(sum(line.startswith('["') and line.endswith("]") for line in lines), lines):
+        fix = 'Write each row as an object, such as {"sentence1": ..., "sentence2": ..., "score": ...}.'
+        if _is_list_of_texts(lines[0]):
+            fix = "Rename it."
+        return Format("each line is a JSON list, and its name does not end in .jsonl", fix)
+    if len(lines) > 1 and lines[0].strip() == "[" and lines[1].lstrip()[:1] in ('"', "{", "["):
+        fix = "Rename it."
+        if not lines[1].lstrip().startswith("{"):
+            fix = "Write the texts one a line, and rows as objects."
+        return Format("it is a JSON list, and its name does not end in .json", fix)
+    return None
+
+
+def _is_list_of_texts(line: str) -> bool:
+    """Return whether a line is a row of JSON lines: a list of two or three texts."""
+    try:
+        values = json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return len(values) in (2, 3) and all(isinstance(value, str) for value in values)
+
+
+_STARTS = {
+    "__label__": (
+        "are labels and texts as fastText reads them",
+        "Write them into a table, with columns label and text.",
+    ),
+    "INSERT INTO ": ("are statements of SQL", "Write the table as CSV."),
+}
+"""How each line begins in other formats, what the lines are, and how they are read."""
+
+
+def _detect_starts(lines: Sequence[str]) -> Format | None:
+    for start, (what, fix) in _STARTS.items():
+        if _is_most(sum(line.startswith(start) for line in lines), lines):
+            return Format(f"its lines {what}", fix)
+    return None
+
+
+_FRAME = re.compile(r"\+(-+\+){2,}")
+"""The upper edge of a table that is drawn with lines, as mysql does."""
+
+
+def _detect_drawn_table(lines: Sequence[str]) -> Format | None:
+    if _FRAME.fullmatch(lines[0].strip()) or (len(lines) > 2 and "|" in lines[0] and _is_rule(lines[1])):
+        return Format("it is a table drawn with lines, which is not read", WRITE_CSV)
+    return None
+
+
+def _is_rule(line: str) -> bool:
+    """Return whether a line is drawn below the names of columns, as in Markdown and psql."""
+    drawn = line.replace("|", "+")
+    return "+" in drawn and RULE.fullmatch(drawn) is not None
+
+
+_JUDGEMENT = re.compile(r"(?P<query>\S+)\s+(?:0|Q0)\s+\S+\s+-?\d+")
+_RANKED = re.compile(r"(?P<query>\S+)\s+Q0\s+\S+\s+\d+\s+\S+\s+\S+")
+
+
+def _detect_trec(lines: Sequence[str]) -> Format | None:
+    for pattern, what in ((_JUDGEMENT, "relevance judgements"), (_RANKED, "rankings")):
+        matches = [match for line in lines if (match := pattern.fullmatch(line.strip()))]
+        queries = {match["query"] for match in matches}
+        # A query has several documents; scores of matches look alike otherwise.
+        if len(matches) == len(lines) >= FEWEST_LINES and len(queries) < len(lines):
+            return Format(
+                f"its lines are {what} of TREC, which name queries and documents and hold no texts",
+                "Write a table of their texts, with columns query and positive.",
+            )
+    return None
+
+
+_TIMES = re.compile(r"(?:\d+:)?\d\d:\d\d[,.]\d{3} --> (?:\d+:)?\d\d:\d\d[,.]\d{3}(?: .*)?")
+
+
+def _detect_subtitles(lines: Sequence[str]) -> Format | None:
+    if sum(_TIMES.fullmatch(line.strip()) is not None for line in lines) < 2:
+        return None
+    return Format("its lines are subtitles with their times", "Write the texts alone, one a line.")
+
+
+_ITEM = re.compile(r"\s*- +(?P<key>[\w-]+):(?: .*)?")
+_FIELD = re.compile(r"\s+[\w-]+:(?: .*)?")
+_YAML = Format("it is YAML, which is not read", "Write its rows as JSON lines, in a file that ends in .jsonl.")
+
+
+def _detect_yaml(lines: Sequence[str]) -> Format | None:
+    keys = [match["key"] for line in lines if (match := _ITEM.fullmatch(line))]
+    fields = sum(_FIELD.fullmatch(line) is not None for line in lines)
+    # A dialogue has names before a colon too, but not below each other within an item.
+    is_list = len(keys) > 1 and len(set(keys)) == 1 and fields >= len(keys)
+    return _YAML if is_list and _is_most(len(keys) + fields, lines) else None
+
+
+_TAG = re.compile(r"<[!A-Za-z][^<>]*>")
+
+
+def _detect_markup(lines: Sequence[str]) -> Format | None:
+    tagged = sum(line.lstrip().startswith("<") and line.rstrip().endswith(">") for line in lines)
+    # Texts may stand between tags each, as in corpora of language models.
+    if len(lines) < FEWEST_LINES or not _TAG.fullmatch(lines[0].strip()) or not _is_most(tagged, lines):
+        return None
+    return Format("its lines are XML", "Write the texts one a line, or as JSON lines.")
+
+
+def _detect_fields(lines: Sequence[str]) -> Format | None:
+    """Detect lines with as many marks each that no text has so often."""
+    for mark, name in (("\t", "tabs"), ("|||", "marks |||")):
+        count = _shared_count(lines, mark)
+        if len(lines) > 1 and count:
+            return _table(f"its lines have as many {name} each ({count}), so that it is a table", ".tsv")
+    return None
+
+
+def _shared_count(lines: Sequence[str], mark: str) -> int:
+    """Return how often a mark stands in nine of ten lines; 0 if the lines differ."""
+    counts = [line.count(mark) for line in lines]
+    count = max(set(counts), key=counts.count)
+    if 10 * counts.count(count) >= 9 * len(counts):
+        return count
+    return 0
+
+
+def _detect_header(lines: Sequence[str]) -> Format | None:
+    # Whatever the delimiter is: two known names in one line are no text.
+    names = [normalize_name(name.strip('"')) for name in re.split(r"[,;|\t]|(?<=\") (?=\")", lines[0])]
+    if len(lines) < 2 or len(KNOWN_NAMES.intersection(names)) < 2:
+        return None
+    description = f"its first line, {excerpt(lines[0])}, has the names of columns, so that it is a table"
+    return _table(description, ".csv")
+
+
+_DETECTORS: tuple[Callable[[Sequence[str]], Format | None], ...] = (
+    _detect_json,
+    _detect_starts,
+    _detect_drawn_table,
+    _detect_trec,
+    _detect_subtitles,
+    _detect_yaml,
+    _detect_markup,
+    _detect_fields,
+    _detect_header,
+)
+
+_WARNED = set[str]()
+"""Sources with a warning, which are read several times."""
+
+
+def _warn_of_doubt(lines: Sequence[str], source: str) -> None:
+    """Warn once of lines that may be numbers or a table; addresses, dates and titles of pages look alike."""
+    doubt = _doubt(lines)
+    if doubt is None or source in _WARNED:
+        return
+    _WARNED.add(source)
+    logger.warning(f"{source}: each line is read as one text, and {doubt.description}. {doubt.fix}")
+
+
+def _doubt(lines: Sequence[str]) -> Format | None:
+    if len(lines) < FEWEST_LINES:
+        return None
+    if all(map(is_number, lines)):
+        return Format("its lines are numbers", "If they are the labels of another file, write both into one table.")
+    for mark, name, fewest in (("|", "bar", 1), (";", "semicolon", 2), (",", "comma", 2)):
+        count = _shared_count(lines, mark)
+        fields = [line.split(mark) for line in lines if line.count(mark) == count]
+        # Texts have commas; a number as the last field of all lines is a label or a date.
+        if count < fewest or not (mark == "|" or all(is_number(cells[-1]) for cells in fields)):
+            continue
+        return Format(
+            f"its lines have {count + 1} fields each, parted by {mark!r}, as a table may",
+            f"If it is one, end its name in .csv, and give `delimiter` {name}.",
+        )
+    return None
