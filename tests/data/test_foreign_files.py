@@ -151,7 +151,7 @@ def test_ratings_of_label_studio_are_to_be_written_as_numbers(tmp_path):
     for read in (samesense.read, find_tasks):
         message = refusal(write_lines(tmp_path / "a.jsonl", rows), read)
         assert "holds lists of one label each, such as {'rating': 4}" in message
-        assert message.endswith("in pandas: frame['rating'].str[0].str['rating']")
+        assert "in pandas: frame['rating'].str[0].str['rating']. " in message
 
 
 def test_a_folder_of_beir_is_to_be_joined(tmp_path):
