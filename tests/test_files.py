@@ -2,8 +2,10 @@
 
 import errno
 import hashlib
+import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -13,7 +15,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from samesense import files, hashes, places
+import samesense
+from samesense import files, hashes, places, urls
 from samesense.encoder.names import resolve
 from samesense.errors import DataError, ModelError, OutputError
 from samesense.execution.shards.folders import append_json, parsed_lines
@@ -122,8 +125,27 @@ def test_of_a_temporary_file_that_has_no_room_the_variable_is_named_that_moves_i
             message = rf"No space left.*, or {fix}.* on another disk\. The disk at"
             with pytest.raises(OutputError, match=message), writing(place):
                 raise full
+    # What becomes of a pipe or device is written there first.
+    with pytest.raises(OutputError, match="set TMPDIR"), files.replacing(os.devnull):
+        raise full
     nowhere = FileNotFoundError(errno.ENOENT, "No usable temporary directory found in ['/tmp']")
     assert "set TMPDIR" in str(system_reason(nowhere))
+
+
+@pytest.mark.posix
+def test_a_copy_of_standard_input_or_of_a_pipe_that_has_no_room_is_named(tmp_path, monkeypatch):
+    def fill(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(shutil, "copyfileobj", fill)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a\tb\n")))
+    with pytest.raises(OutputError, match=r"standard-input\.tsv cannot be written: .* set TMPDIR"):
+        samesense.score("-", model="default")
+    monkeypatch.setattr(urls, "_pipes", {})
+    monkeypatch.setattr(urls, "is_pipe", lambda _: True)
+    (tmp_path / "pipe").touch()
+    with pytest.raises(OutputError, match="set TMPDIR"):
+        urls.file_of(tmp_path / "pipe")
 
 
 def test_processes_that_write_one_file_do_not_disturb_each_other(tmp_path):

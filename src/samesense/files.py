@@ -54,7 +54,9 @@ def replacing(path: str | Path, *, sync: bool = False) -> Iterator[Path]:
             # Not beside the target: in a folder such as /dev no file can be made.
             with TemporaryDirectory(prefix=TEMPORARY_FOLDER) as folder:
                 beside = Path(folder) / "content"
-                yield beside
+                # A disk that is full here is not that of the target.
+                with writing(beside):
+                    yield beside
                 _write_into(path, beside)
             return
         target = Path(path).resolve()

@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import IO, Any
 
 from samesense.errors import ConfigError, DataError, OutputError, SamesenseError
-from samesense.failures import TEMPORARY_FOLDER, shortened
+from samesense.failures import TEMPORARY_FOLDER, shortened, writing
 from samesense.hub import unreachable
 
 SCHEMES = ("s3", "gs", "az", "abfs", "http", "https", "hf", "memory")
@@ -82,7 +82,7 @@ def file_of(path: Path) -> Path:
     if key not in _pipes:
         _folders.append(TemporaryDirectory(prefix=TEMPORARY_FOLDER, ignore_cleanup_errors=True))
         copy = Path(_folders[-1].name) / "content"
-        with path.open("rb") as source, copy.open("wb") as target:
+        with path.open("rb") as source, writing(copy), copy.open("wb") as target:
             shutil.copyfileobj(source, target)
         _pipes[key] = copy
     return _pipes[key]

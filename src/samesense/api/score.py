@@ -16,7 +16,7 @@ from samesense.data.rows.sources import Source, in_memory, rereadable
 from samesense.data.rows.table_options import Header, Quoting, reads_tables
 from samesense.errors import ConfigError, DataError
 from samesense.execution.unread import logs_unread
-from samesense.failures import TEMPORARY_FOLDER
+from samesense.failures import TEMPORARY_FOLDER, writing
 from samesense.types import Precision
 
 # Functions import what they use, so that ``import samesense`` and --help load neither torch nor transformers.
@@ -127,7 +127,7 @@ def _file_of(source: Source) -> Iterator[tuple[Source, str]]:
     with TemporaryDirectory(prefix=TEMPORARY_FOLDER) as folder:
         path = Path(folder) / "standard-input.tsv"
         # Bytes are copied, so that the encoding is found as for any file.
-        with path.open("wb") as copy:
+        with writing(path), path.open("wb") as copy:
             shutil.copyfileobj(sys.stdin.buffer, copy)
         # An error of the caller's block arrives here; its message names a copy that the user never saw.
         try:
