@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from transformers import Trainer
 
+import samesense
 from samesense.errors import DataError, OutputError
 from samesense.execution.shards.job import sharded_job
 from samesense.files import only_writer_of, replacing_folder, write_text
@@ -203,6 +204,13 @@ def test_a_place_that_cannot_be_written_is_said_at_once(request, here, capsys, c
         word in message for word in ("space", "Read-only", "ermission", "long", "file")
     )
     assert "vectors of" not in message and "cross-validation" not in message  # the work had not begun
+
+
+def test_a_collection_that_cannot_be_written_is_refused_before_the_model_is_loaded(here, capsys):
+    words = ("index", "build", "texts.txt/out", "texts.txt", "--model", "./no-model")
+    assert "texts.txt/out cannot be written" in refused(capsys, *words)
+    with pytest.raises(OutputError, match="cannot be written"):
+        samesense.build_index("texts.txt/out", "texts.txt", model="./no-model")
 
 
 @pytest.mark.parametrize("command", [*TO_FOLDERS, "encode"])

@@ -207,6 +207,7 @@ def build_index(  # noqa: PLR0913 - each is one flag of the command
     """
     from samesense.inference.collection.build import prepare
     from samesense.inference.collection.store import Approximate, Dtype
+    from samesense.places import check_folder
 
     # A string is a sequence too, of its letters.
     names = [sources] if isinstance(sources, str | Path) else sources
@@ -226,6 +227,7 @@ def build_index(  # noqa: PLR0913 - each is one flag of the command
         strict=strict,
         drop_bad_rows=drop_bad_rows,
     )
+    check_folder(folder)
     embedder = _embedder(model, precision)
     collection = prepared.build(folder, embedder, dtype=vectors, approximate=approximate, overwrite=overwrite)
     return Index(collection, embedder)

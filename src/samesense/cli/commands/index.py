@@ -52,11 +52,13 @@ def build(
 ) -> None:
     """samesense index build my.index docs/"""
     from samesense.inference.collection.build import prepare
+    from samesense.places import check_folder
 
     laps = Laps()
     reading = ("columns", "documents", "chunk_size", "chunk_overlap", "strict", "drop_bad_rows")
     # The data are read before the model is loaded, so that their mistakes show at once.
     prepared = prepare(sources, **{name: options[name] for name in reading})
+    check_folder(folder)
     embedder = _embedder(options["model"], options["precision"])
     laps.count("loading")
     with progress_bar("index", "text") as bar:
