@@ -40,7 +40,7 @@ def rows_of(path, options=None):
     heard = []
     handler = logging.Handler()
     handler.emit = heard.append
-    logger = logging.getLogger("samesense.data.rows.delimited")
+    logger = logging.getLogger("samesense.data.rows.tsv")
     logger.addHandler(handler)
     try:
         with table_options(options):
