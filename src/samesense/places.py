@@ -42,18 +42,24 @@ def check_place(path: str | Path, inputs: Iterable[str | Path] = ()) -> None:
 
 
 @contextmanager
-def writing_outputs(names: Sequence[str], inputs: Iterable[str | Path] = (), *, overwrite: bool) -> Iterator[None]:
+def writing_outputs(
+    names: Sequence[str], inputs: Iterable[str | Path | None] = (), *, overwrite: bool
+) -> Iterator[None]:
     """Check files before long work, and hold them while it goes on, so that no other process replaces them.
 
-    ``"-"`` is standard output. OutputError for a file that cannot be written, is held by another process, or has
-    content and ``overwrite`` is not given; see :func:`check_place`.
+    ``"-"`` is standard output, and ``None`` an input that was not given. ConfigError if two are the same file;
+    OutputError for one that cannot be written, is held by another process, or has content and ``overwrite`` is not
+    given; see :func:`check_place`.
     """
-    inputs = list(inputs)
+    files = [Path(name).expanduser().resolve() for name in names if name != "-"]
+    if len(set(files)) < len(files) or names.count("-") > 1:
+        raise ConfigError(f"Each output is a file of its own; received {', '.join(names)}.")
+    given_inputs = [path for path in inputs if path is not None]
     with ExitStack() as stack:
         for name in names:
             if name == "-":
                 continue
-            check_place(name, inputs)
+            check_place(name, given_inputs)
             if not is_special(name):
                 stack.enter_context(only_writer_of(Path(name).resolve()))
             # Under the lock, as another process may have written the file since.

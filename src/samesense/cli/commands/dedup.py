@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from samesense.api import duplicates
@@ -49,6 +47,7 @@ def dedup(
     from samesense.execution.unread import name_rows
     from samesense.inference.names import place_of
     from samesense.inference.tables import Table, behind, format_of, rows_of, write_tables
+    from samesense.places import writing_outputs
 
     # The two would be mixed on standard output.
     if json and output == "-":
@@ -57,7 +56,7 @@ def dedup(
         )
     outputs = [(name, format_of(name, source)) for name in (output, removed, groups) if name is not None]
     names = [name for name, _ in outputs]
-    with writing_tables(names, [source, place_of(options["model"]), options["pairs"]], overwrite=overwrite):
+    with writing_outputs(names, [source, place_of(options["model"]), options["pairs"]], overwrite=overwrite):
         read = read_usable(source, options.pop("columns"), drop_bad_rows=drop_bad_rows)
         name_rows(read.texts, read.indices)
         deduplicated = duplicates.dedup(read.texts, **options)
@@ -76,22 +75,6 @@ def dedup(
     if json:
         put_json([deduplicated.to_dict()])
     logger.info(str(deduplicated))
-
-
-@contextmanager
-def writing_tables(names: list[str], inputs: Sequence[str | None], *, overwrite: bool) -> Iterator[None]:
-    """Check and hold the files of a command; ConfigError if two are the same file.
-
-    ``inputs`` must not be overwritten; ``None`` stands for an input that was not given. See
-    :func:`~samesense.places.writing_outputs`.
-    """
-    from samesense.places import writing_outputs
-
-    files = [Path(name).expanduser().resolve() for name in names if name != "-"]
-    if len(set(files)) < len(files) or names.count("-") > 1:
-        raise ConfigError(f"Each output is a file of its own; received {', '.join(names)}.")
-    with writing_outputs(names, [path for path in inputs if path is not None], overwrite=overwrite):
-        yield
 
 
 def _kept_rows(

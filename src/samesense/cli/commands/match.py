@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from samesense.api import duplicates
 from samesense.cli.command import command_of
-from samesense.cli.commands.dedup import writing_tables
 from samesense.cli.output import DropTexts, FileOrInput, FileOrOutput, Flag, Json, logger, put_json
 from samesense.errors import ConfigError
 
@@ -44,6 +43,7 @@ def match(
     from samesense.execution.unread import name_rows
     from samesense.inference.names import place_of
     from samesense.inference.tables import Table, behind, format_of, rows_of, write_tables
+    from samesense.places import writing_outputs
 
     form = ".tsv"
     if output != "-":
@@ -55,7 +55,7 @@ def match(
         outputs.append(unmatched)
         unmatched_form = format_of(unmatched, source)
     inputs = [source, target, place_of(options["model"]), options["pairs"]]
-    with writing_tables(outputs, inputs, overwrite=overwrite):
+    with writing_outputs(outputs, inputs, overwrite=overwrite):
         sources = read_usable(source, options.pop("columns"), drop_bad_rows=drop_bad_rows)
         name_rows(sources.texts, sources.indices)
         targets = read_usable(target, options.pop("target_columns"), drop_bad_rows=drop_bad_rows)

@@ -35,9 +35,9 @@ def mine_negatives(
             positive of an anchor, and none for an anchor without negatives.
         overwrite: replace an existing file.
     """
-    from samesense.cli.commands.dedup import writing_tables
     from samesense.inference.names import place_of
     from samesense.inference.tables import FORMATS, Table, write_tables
+    from samesense.places import writing_outputs
 
     form = ".jsonl"
     if output != "-":
@@ -47,7 +47,7 @@ def mine_negatives(
         raise ConfigError(f"`output` is a table, .jsonl, .tsv, .csv or .parquet; received {output!r}.")
     models = [name for name in (options["model"], options["score"]) if name is not None]
     margin = None if relative_margin == "none" else relative_margin
-    with writing_tables([output], [*data, options["corpus"], *map(place_of, models)], overwrite=overwrite):
+    with writing_outputs([output], [*data, options["corpus"], *map(place_of, models)], overwrite=overwrite):
         mined = api.mine_negatives(data, relative_margin=margin, **options)
         write_tables(Table(_lists(mined) if format == "lists" else _triplets(mined), output, form))
     for line in mined.summary():

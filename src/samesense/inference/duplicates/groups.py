@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 BLOCK_ROWS = 100_000
-"""Rows whose neighbors are Python lists at once."""
+"""Rows whose neighbours are Python lists at once."""
 
 
 class Kept(NamedTuple):
@@ -47,31 +47,31 @@ def represented(vectors: Embeddings, links: Links, threshold: float, order: Indi
     were left out, kept rows are compared again, so that no two rows at the threshold are kept unless they ``differ``.
     ``vectors`` are ``(rows, dim)``; ``order`` names each row once.
     """
-    kept_by = order.copy()
+    kept_by = np.arange(len(order), dtype=np.int64)
     scores = np.ones(len(order))
-    earlier = _earlier_neighbors(links, threshold, order)
+    earlier = _earlier_neighbours(links, threshold, order)
     is_kept = bytearray(b"\1") * len(order)
     crowd = _Crowd(vectors, threshold, differ)
     # Links of these rows may have been left out, so that they are compared with kept rows again.
     in_crowd = links.beyond[order] >= threshold
     for start in range(0, len(order), BLOCK_ROWS):
         block = earlier[start : start + BLOCK_ROWS]
-        for position, neighbors in enumerate(_neighbor_lists(block), start):
-            if any(map(is_kept.__getitem__, neighbors)):
+        for position, neighbours in enumerate(_neighbour_lists(block), start):
+            if any(map(is_kept.__getitem__, neighbours)):
                 is_kept[position] = False
             elif in_crowd[position]:
                 row = int(order[position])
-                representative, scores[position] = crowd.closest(row)
-                kept_by[position] = representative
+                representative, scores[row] = crowd.closest(row)
+                kept_by[row] = representative
                 is_kept[position] = representative == row
-        removed, representatives, cosines = _closest_kept(block, np.frombuffer(is_kept, dtype=np.bool_), order)
-        kept_by[start + removed] = representatives
-        scores[start + removed] = cosines
-    by_row = np.argsort(order)
-    return Kept(kept_by[by_row], scores[by_row])
+        positions, representatives, cosines = _closest_kept(block, np.frombuffer(is_kept, dtype=np.bool_), order)
+        removed = order[start + positions]
+        kept_by[removed] = representatives
+        scores[removed] = cosines
+    return Kept(kept_by, scores)
 
 
-def _earlier_neighbors(links: Links, threshold: float, order: Indices) -> csr_array:
+def _earlier_neighbours(links: Links, threshold: float, order: Indices) -> csr_array:
     """Return the cosines of each row, by its position in the order, with the rows before it that it is linked to."""
     # scipy takes a moment to load, which other searches need not wait for.
     from scipy.sparse import coo_array
@@ -85,17 +85,17 @@ def _earlier_neighbors(links: Links, threshold: float, order: Indices) -> csr_ar
     return coo_array((links.scores[above], ends), shape=(len(order), len(order))).tocsr()
 
 
-def _neighbor_lists(neighbors: csr_array) -> Iterator[list[int]]:
-    """Yield the neighbors of each row. Numbers of Python are looked up several times faster than those of numpy."""
-    columns = neighbors.indices.tolist()
-    for start, end in pairwise(neighbors.indptr.tolist()):
+def _neighbour_lists(neighbours: csr_array) -> Iterator[list[int]]:
+    """Yield the neighbours of each row. Numbers of Python are looked up several times faster than those of numpy."""
+    columns = neighbours.indices.tolist()
+    for start, end in pairwise(neighbours.indptr.tolist()):
         yield columns[start:end]
 
 
 def _closest_kept(
     earlier: csr_array, is_kept: npt.NDArray[np.bool_], order: Indices
 ) -> tuple[Indices, Indices, Scores]:
-    """Return which rows of a block have kept neighbors, the row of the closest of these, and its cosine."""
+    """Return which positions of a block have kept neighbours, the row of the closest of these, and its cosine."""
     kept = is_kept[earlier.indices]
     owners = np.repeat(np.arange(earlier.shape[0]), np.diff(earlier.indptr))[kept]
     rows = order[earlier.indices[kept]]

@@ -80,7 +80,7 @@ class WritingOptions:
 
     def writing(self, inputs: Sequence[str | None]) -> AbstractContextManager[None]:
         """Check and hold the output during the work; see :func:`~samesense.places.writing_outputs`."""
-        return writing_outputs([self.output], [name for name in inputs if name is not None], overwrite=self.overwrite)
+        return writing_outputs([self.output], inputs, overwrite=self.overwrite)
 
 
 class SourceRow(NamedTuple):
