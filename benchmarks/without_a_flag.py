@@ -344,8 +344,12 @@ class Line:
     @property
     def regret(self) -> float:
         """How far below the best of all, ours included."""
-        best = max([*self.rivals.values(), self.start, *([] if self.larger is None else [self.larger])])
-        return max(0.0, best - self.ours)
+        return max(self.same_start_regret, 0.0 if self.larger is None else self.larger - self.ours)
+
+    @property
+    def same_start_regret(self) -> float:
+        """How far below the best that begins at the same start, the start itself and ours included."""
+        return max(0.0, max(*self.rivals.values(), self.start) - self.ours)
 
 
 def lines_of(place: Place, part: str, tasks: Sequence[Task]) -> list[Line]:
@@ -437,11 +441,13 @@ def table(lines: Sequence[Line]) -> str:
 def conclusion(lines: Sequence[Line]) -> str:
     """Return what all tasks together say, in a sentence."""
     regrets = [line.regret for line in lines]
+    same_start = [line.same_start_regret for line in lines]
     ratios = [line.seconds / line.best_seconds for line in lines if line.best_seconds]
     right = sum(is_right(word, line.truth) for line in lines for word in line.verdicts)
     return (
         f"Mean difference to the best rival {statistics.mean(line.difference for line in lines):+.2f}; regret "
-        f"{statistics.mean(regrets):.2f} on average, {max(regrets):.2f} at worst; {statistics.median(ratios):.2f} "
+        f"{statistics.mean(regrets):.2f} on average, {max(regrets):.2f} at worst, among those from the same start "
+        f"{statistics.mean(same_start):.2f} and {max(same_start):.2f}; {statistics.median(ratios):.2f} "
         f"times the best rival's seconds (median); verdicts right in {right} of "
         f"{sum(len(line.verdicts) for line in lines)} runs."
     )
