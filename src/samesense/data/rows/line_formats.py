@@ -7,11 +7,11 @@ import logging
 import re
 from collections.abc import Callable, Sequence
 from pathlib import PurePath
-from typing import NamedTuple
 
 from samesense.data.conventions.column_names import KNOWN_NAMES, normalize_name
-from samesense.data.conventions.numbers import is_number
+from samesense.data.rows.compression import split_suffix
 from samesense.data.rows.delimited import RULE, WRITE_CSV
+from samesense.data.rows.line_doubts import FEWEST_LINES, Format, find_doubt, shared_count
 from samesense.errors import DataError
 from samesense.failures import excerpt
 
@@ -20,15 +20,27 @@ logger = logging.getLogger(__name__)
 AS_TEXTS = "If each line is a text, give the file as standard input (-), or as JSON lines with a key text."
 """What is done where a file of texts is refused."""
 
-FEWEST_LINES = 3
-"""Lines from which on what they have in common is hardly chance."""
+_WRITE_TEXTS = "Write the texts alone, one a line."
 
-
-class Format(NamedTuple):
-    """What the lines of a file are, and how it is read."""
-
-    description: str
-    fix: str
+_ENDINGS = {
+    ".yaml": "YAML, which is not read",
+    ".yml": "YAML, which is not read",
+    ".toml": "settings in TOML",
+    ".ini": "settings",
+    ".properties": "settings",
+    ".bib": "BibTeX",
+    ".tex": "LaTeX",
+    ".po": "translations of gettext",
+    ".pot": "translations of gettext",
+    ".sql": "statements of SQL",
+    ".srt": "subtitles",
+    ".vtt": "subtitles",
+    ".conll": "tokens with their labels",
+    ".conllu": "tokens with their labels",
+    ".xml": "XML",
+    ".tmx": "XML",
+}
+"""Endings of text files that hold no texts one a line, and what they hold."""
 
 
 def refuse_other_format(lines: Sequence[str], source: str) -> None:
@@ -38,8 +50,9 @@ def refuse_other_format(lines: Sequence[str], source: str) -> None:
     """
     if not lines:
         return
-    if PurePath(source).suffix.lower() in (".yaml", ".yml"):
-        raise DataError(f"{source}: {_YAML.description}. {_YAML.fix}")
+    ending = PurePath(source.lower().removesuffix(split_suffix(source).packing)).suffix
+    if ending in _ENDINGS:
+        raise DataError(f"{source}: a name in {ending} is that of {_ENDINGS[ending]}. {_WRITE_TEXTS} {AS_TEXTS}")
     for detect in _DETECTORS:
         detected = detect(lines)
         if detected is not None:
@@ -59,14 +72,36 @@ def _table(description: str, suffix: str) -> Format:
     )
 
 
+_OBJECT = re.compile(r"\{\s*(?P<quote>[\"']).*\}(?P<comma>,?)")
+_LIST = re.compile(r"\[\s*(?P<quote>[\"']).*\](?P<comma>,?)")
+_TUPLE = re.compile(r"\(\s*[\"'].*[\"'],\s.*[\"'\d\])]\s*\),?")
+"""Rows of JSON, and of Python, which writes single quotes and parentheses."""
+
+_ROWS_OF_PROGRAM = Format(
+    "its lines are rows in the source of a program", "Write them as JSON lines, of json.dumps(row) for each."
+)
+
+_KEY = re.compile(r'\s*"[^"]+"\s*:')
+
+
 def _detect_json(lines: Sequence[str]) -> Format | None:
-    if _is_most(sum(line.startswith('{"') and line.endswith("}") for line in lines), lines):
+    objects = [match for line in lines if (match := _OBJECT.fullmatch(line.strip()))]
+    if _is_most(len(objects), lines):
+        if any(match["comma"] or match["quote"] == "'" for match in objects):
+            return _ROWS_OF_PROGRAM
         return Format("each line is a JSON object, and its name does not end in .jsonl", "Rename it.")
-    if _is_most(sum(line.startswith('["') and line.endswith("]") for line in lines), lines):
+    lists = [match for line in lines if (match := _LIST.fullmatch(line.strip()))]
+    if _is_most(len(lists), lines):
+        if any(match["comma"] or match["quote"] == "'" for match in lists):
+            return _ROWS_OF_PROGRAM
         fix = 'Write each row as an object, such as {"sentence1": ..., "sentence2": ..., "score": ...}.'
         if _is_list_of_texts(lines[0]):
             fix = "Rename it."
         return Format("each line is a JSON list, and its name does not end in .jsonl", fix)
+    if _is_most(sum(_TUPLE.fullmatch(line.strip()) is not None for line in lines), lines):
+        return _ROWS_OF_PROGRAM
+    if len(lines) > 1 and lines[0].strip() == "{" and _KEY.match(lines[1]):
+        return Format("it is JSON over several lines, and its name does not end in .json", "Rename it.")
     if len(lines) > 1 and lines[0].strip() == "[" and lines[1].lstrip()[:1] in ('"', "{", "["):
         fix = "Rename it."
         if not lines[1].lstrip().startswith("{"):
@@ -140,7 +175,7 @@ _TIMES = re.compile(r"(?:\d+:)?\d\d:\d\d[,.]\d{3} --> (?:\d+:)?\d\d:\d\d[,.]\d{3
 def _detect_subtitles(lines: Sequence[str]) -> Format | None:
     if sum(_TIMES.fullmatch(line.strip()) is not None for line in lines) < 2:
         return None
-    return Format("its lines are subtitles with their times", "Write the texts alone, one a line.")
+    return Format("its lines are subtitles with their times", _WRITE_TEXTS)
 
 
 _ITEM = re.compile(r"\s*- +(?P<key>[\w-]+):(?: .*)?")
@@ -169,20 +204,23 @@ def _detect_markup(lines: Sequence[str]) -> Format | None:
 
 def _detect_fields(lines: Sequence[str]) -> Format | None:
     """Detect lines with as many marks each that no text has so often."""
+    # A tab at the start of a line indents it.
+    stripped = [line.strip() for line in lines]
     for mark, name in (("\t", "tabs"), ("|||", "marks |||")):
-        count = _shared_count(lines, mark)
+        counts = [line.count(mark) for line in stripped]
+        count = shared_count(counts) or _frequent_count(counts)
         if len(lines) > 1 and count:
             return _table(f"its lines have as many {name} each ({count}), so that it is a table", ".tsv")
     return None
 
 
-def _shared_count(lines: Sequence[str], mark: str) -> int:
-    """Return how often a mark stands in nine of ten lines; 0 if the lines differ."""
-    counts = [line.count(mark) for line in lines]
+_FEWEST_TABS = 3
+
+
+def _frequent_count(counts: Sequence[int]) -> int:
+    """Return the count of at least three marks that most lines have; comments may stand between rows."""
     count = max(set(counts), key=counts.count)
-    if 10 * counts.count(count) >= 9 * len(counts):
-        return count
-    return 0
+    return count if count >= _FEWEST_TABS and 2 * counts.count(count) > len(counts) else 0
 
 
 def _detect_header(lines: Sequence[str]) -> Format | None:
@@ -211,27 +249,9 @@ _WARNED = set[str]()
 
 
 def _warn_of_doubt(lines: Sequence[str], source: str) -> None:
-    """Warn once of lines that may be numbers or a table; addresses, dates and titles of pages look alike."""
-    doubt = _doubt(lines)
+    """Warn once of lines that may be another format; addresses, dates and titles of pages look alike."""
+    doubt = find_doubt(lines)
     if doubt is None or source in _WARNED:
         return
     _WARNED.add(source)
     logger.warning(f"{source}: each line is read as one text, and {doubt.description}. {doubt.fix}")
-
-
-def _doubt(lines: Sequence[str]) -> Format | None:
-    if len(lines) < FEWEST_LINES:
-        return None
-    if all(map(is_number, lines)):
-        return Format("its lines are numbers", "If they are the labels of another file, write both into one table.")
-    for mark, name, fewest in (("|", "bar", 1), (";", "semicolon", 2), (",", "comma", 2)):
-        count = _shared_count(lines, mark)
-        fields = [line.split(mark) for line in lines if line.count(mark) == count]
-        # Texts have commas; a number as the last field of all lines is a label or a date.
-        if count < fewest or not (mark == "|" or all(is_number(cells[-1]) for cells in fields)):
-            continue
-        return Format(
-            f"its lines have {count + 1} fields each, parted by {mark!r}, as a table may",
-            f"If it is one, end its name in .csv, and give `delimiter` {name}.",
-        )
-    return None
