@@ -17,9 +17,9 @@ from samesense.files import LOCK
 from samesense.metrics import pearson, spearman
 from samesense.recipes.cosent import recipe as cosent
 from samesense.recipes.cosent.settings import CosentSettings
+from samesense.recipes.held_out.cross_validation import FOLD_FILE
 from samesense.recipes.methods import METHODS
 from samesense.recipes.planning import folds
-from samesense.recipes.run.run_folder import FOLD_SCORES
 from samesense.reports import read_results
 from tests.messages import listen
 from tests.recipes.harvests import some_pairs
@@ -46,7 +46,7 @@ def settings(tiny_trunk):
 def scores_of(output, dealt, rows):
     scores = np.full(rows, np.nan)
     for number, (_, held) in enumerate(dealt, 1):
-        scores[held] = json.loads((output / f"fold-{number:02}" / FOLD_SCORES).read_text())["scores"]
+        scores[held] = json.loads((output / f"fold-{number:02}" / FOLD_FILE).read_text())["scores"][0]
     return scores
 
 
@@ -83,19 +83,24 @@ def test_each_pair_is_judged_by_a_model_of_the_other_folds(data, settings, tmp_p
 @pytest.mark.slow
 def test_a_killed_run_goes_on_with_what_it_has(data, settings, tmp_path, monkeypatch):
     whole = folds.cross_validate(METHODS["cosent"], data, settings, tmp_path / "whole", "3")
-    keep = folds._write_scores
+    opened = folds.load
     done = []
 
-    def killed(folder, held):
+    def noted(folder, **options):
+        done.append(folder.name)
+        return opened(folder, **options)
+
+    def killed(folder, **options):
         if len(done) == 1:
             raise RuntimeError("killed")
-        done.append(folder.name)
-        keep(folder, held)
+        return noted(folder, **options)
 
-    monkeypatch.setattr(folds, "_write_scores", killed)
+    monkeypatch.setattr(folds, "load", killed)
     with pytest.raises(RuntimeError):
         folds.cross_validate(METHODS["cosent"], data, settings, tmp_path / "f", "3")
-    monkeypatch.setattr(folds, "_write_scores", lambda folder, held: (done.append(folder.name), keep(folder, held)))
+    monkeypatch.setattr(
+        folds, "load", lambda folder, **options: (done.append(folder.name), opened(folder, **options))[1]
+    )
     with pytest.raises(OutputError, match="not finished"):
         folds.cross_validate(METHODS["cosent"], data, settings, tmp_path / "f", "3")
     with pytest.raises(ConfigError, match=r"folds was '3' and is '4'"):

@@ -139,23 +139,14 @@ def warn_of_leaks(task: ArgumentTask) -> None:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class FoldScores:
-    """Scores of the pairs of a fold along its training.
+class FoldScores(Record):
+    """Scores of the pairs of a fold along its training, as its file has them.
 
     Attributes:
         shares: shares of the training at the evaluations, ascending ``(evaluations,)``; 0 is the start.
         scores: ``(evaluations, pairs)``.
         protocol: how they were made, in words.
     """
-
-    shares: list[float]
-    scores: list[list[float]]
-    protocol: str
-
-
-class FoldRecord(Record):
-    """Content of the file of a fold."""
 
     shares: list[float]
     scores: list[list[float]]
@@ -226,18 +217,18 @@ def _evaluated_shares(steps: int, every: int) -> Floats:
     return evaluated
 
 
-def cross_validate(
-    data: PairData, dealt: CrossValidation, output: Path, train: TrainFold, selects: Selects
+def score_out_of_fold(
+    data: PairData, folds: Sequence[Fold], output: Path, train: TrainFold, selects: Selects
 ) -> OutOfFold | None:
     """Train and score the missing folds; ``None`` if that was interrupted.
 
     Each fold has a folder in ``output``; one that was scored is not trained again.
     """
-    with progress_bar("cross-validation", "fold", len(dealt.folds)) as bar:
-        folds = _scored_folds(data, dealt, output, train, bar)
-    if folds is None:
+    with progress_bar("cross-validation", "fold", len(folds)) as bar:
+        scored_folds = _scored_folds(data, folds, output, train, bar)
+    if scored_folds is None:
         return None
-    scored, protocol = folds
+    scored, protocol = scored_folds
     if selects != "nothing":
         scores = choose_scores(scored)
     else:
@@ -248,24 +239,25 @@ def cross_validate(
 
 
 def _scored_folds(
-    data: PairData, dealt: CrossValidation, output: Path, train: TrainFold, bar: Any
+    data: PairData, folds: Sequence[Fold], output: Path, train: TrainFold, bar: Any
 ) -> tuple[list[ScoredFold], str] | None:
     """Return the folds with their scores, and how these were made; ``None`` if a training was interrupted."""
     scored = []
     protocol = ""
     labels = np.asarray(data.labels, dtype=np.float64)
-    for number, (teaching, held) in enumerate(dealt.folds, 1):
+    for number, (teaching, held) in enumerate(folds, 1):
         folder = output / f"fold-{number:02}"
         path = folder / FOLD_FILE
         if not path.is_file():
-            logger.info(f"fold {number} of {len(dealt.folds)}: {len(teaching)} pairs train, {len(held)} test")
+            logger.info(f"fold {number} of {len(folds)}: {len(teaching)} pairs train, {len(held)} test")
             fold_scores = train(data.take(teaching), data.take(held), folder)
             if fold_scores is None:
                 return None
-            write_json(path, vars(fold_scores))
+            write_json(path, fold_scores.model_dump())
         # Only once the scores are written, so that a killed run trains no fold twice.
-        shutil.rmtree(folder / "checkpoints", ignore_errors=True)
-        content = read_object(path, FoldRecord)
+        for name in ("checkpoints", "model"):
+            shutil.rmtree(folder / name, ignore_errors=True)
+        content = read_object(path, FoldScores)
         scores = np.asarray(content["scores"], dtype=np.float64)
         if scores.shape != (len(content["shares"]), len(held)) or not len(scores):
             raise DataError(

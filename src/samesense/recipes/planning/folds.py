@@ -10,24 +10,24 @@ Source: Misra, Ecker and Walker 2016, 10 folds; Reimers and Gurevych 2019, also 
 
 from __future__ import annotations
 
-import logging
-import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from samesense.data import PairData
-from samesense.errors import DataError
-from samesense.evaluation.argument import ArgumentTask, Fold
-from samesense.execution.progress import progress_bar
-from samesense.files import only_writer, write_json
+from samesense.evaluation.argument import ArgumentTask
+from samesense.files import only_writer
 from samesense.inference.models.load import load
 from samesense.inference.models.model import Model
-from samesense.recipes.held_out.cross_validation import SPLIT_SEED, read_folds, warn_of_leaks
+from samesense.recipes.held_out.cross_validation import (
+    SPLIT_SEED,
+    FoldScores,
+    read_folds,
+    score_out_of_fold,
+    warn_of_leaks,
+)
 from samesense.recipes.methods import Method
 from samesense.recipes.run.run_folder import (
-    FOLD_SCORES,
     FOLDS,
     RESULTS,
     check_inputs,
@@ -38,11 +38,8 @@ from samesense.recipes.run.run_folder import (
 )
 from samesense.recipes.settings import EncoderSettings
 from samesense.reports import append_results
-from samesense.schemas import Record, read_object
 from samesense.training import manifest
 from samesense.types import Result
-
-logger = logging.getLogger(__name__)
 
 
 def cross_validate(
@@ -66,7 +63,9 @@ def cross_validate(
     goes on.
     """
     task = read_folds(data, folds)
-    _check_folds(method, data, settings, task.folds)
+    # Raises now if the pairs of a fold could not be trained on.
+    for train, _ in task.folds:
+        method.check(data.take(train), settings)
     warn_of_leaks(task)
     arguments = {"folds": folds, "split_seed": SPLIT_SEED, "method": method.name, **settings.model_dump()}
     record = manifest.describe(FOLDS, arguments, data_identity({"train": data}))
@@ -79,44 +78,14 @@ def cross_validate(
         return _evaluated(method, data, settings, output, task)
 
 
-class FoldScores(Record):
-    """What is kept of a fold: the scores of its pairs."""
-
-    scores: list[float]
-    protocol: str
-
-
 def _evaluated(
     method: Method, data: PairData, settings: EncoderSettings, output: Path, task: ArgumentTask
 ) -> list[Result]:
     """Train and score the folds that are not there, and evaluate all together."""
-    scores = np.full(len(data), np.nan)
-    protocol = ""
-    with progress_bar("cross-validation", "fold", len(task.folds)) as bar:
-        for number, (train, test) in enumerate(task.folds, 1):
-            folder = output / f"fold-{number:02}"
-            logger.info(f"fold {number} of {len(task.folds)}: {len(train)} pairs train, {len(test)} test")
-            if not (folder / FOLD_SCORES).is_file():
-                if not method.run_or_resume(data.take(train), settings, folder):
-                    raise KeyboardInterrupt
-                _write_scores(folder, data.take(test))
-            # Also where an earlier call was killed after it had written the scores.
-            shutil.rmtree(folder / "model", ignore_errors=True)
-            content = read_object(folder / FOLD_SCORES, FoldScores)
-            if len(content["scores"]) != len(test):
-                raise DataError(
-                    f"{folder / FOLD_SCORES} must hold the scores of {len(test)} pairs; it holds "
-                    f"{len(content['scores'])}. Delete the folder {folder}."
-                )
-            scores[test] = content["scores"]
-            protocol = content["protocol"]
-            bar.update()
-    model = Model(
-        name=str(output),
-        score=lambda pairs: scores,
-        seed=settings.seed,
-        protocol=f"{protocol}; each pair scored by a model that was trained without it",
-    )
+    scored = score_out_of_fold(data, task.folds, output, partial(_train_fold, method, settings), "nothing")
+    if scored is None:
+        raise KeyboardInterrupt
+    model = Model(name=str(output), score=lambda pairs: scored.scores, seed=settings.seed, protocol=scored.protocol)
     results = task.evaluate(model).results
     # Appending would add to the results of an earlier call.
     (output / RESULTS).unlink(missing_ok=True)
@@ -125,10 +94,14 @@ def _evaluated(
     return results
 
 
-def _check_folds(method: Method, data: PairData, settings: EncoderSettings, folds: list[Fold]) -> None:
-    """Raise now if the pairs of a fold could not be trained on."""
-    for train, _ in folds:
-        method.check(data.take(train), settings)
+def _train_fold(
+    method: Method, settings: EncoderSettings, teaching: PairData, held: PairData, folder: Path
+) -> FoldScores | None:
+    """Train on some pairs, and score others by the last state; ``None`` if interrupted."""
+    if not method.run_or_resume(teaching, settings, folder):
+        return None
+    model = load(folder, precision="float32")
+    return FoldScores(shares=[1.0], scores=[model.scores(held.pairs()).tolist()], protocol=model.protocol)
 
 
 def _check_folder(output: Path, record: dict[str, Any], *, resume: bool, overwrite: bool) -> None:
@@ -137,8 +110,3 @@ def _check_folder(output: Path, record: dict[str, Any], *, resume: bool, overwri
     else:
         check_new(output, overwrite=overwrite)
         check_inputs(output, record)
-
-
-def _write_scores(folder: Path, test: PairData) -> None:
-    model = load(folder, precision="float32")
-    write_json(folder / FOLD_SCORES, {"scores": model.scores(test.pairs()).tolist(), "protocol": model.protocol})

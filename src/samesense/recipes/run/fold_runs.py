@@ -28,7 +28,7 @@ from samesense.recipes.held_out.cross_validation import (
     FoldScores,
     OutOfFold,
     Selects,
-    cross_validate,
+    score_out_of_fold,
 )
 from samesense.recipes.held_out.sets import Sets
 from samesense.recipes.run.earlier_run import CHECKPOINTS
@@ -50,7 +50,7 @@ def train_folds(job: Job[Any, Any], prepare: Prepare, build: Build | None, choic
         raise ValueError("the job has no folds")
     selects = what_folds_select(job.cross_validation, job.settings)
     train = partial(_train_fold, job, prepare, build, choice, selects)
-    return cross_validate(job.data, job.cross_validation, job.output / FOLDS_FOLDER, train, selects)
+    return score_out_of_fold(job.data, job.cross_validation.folds, job.output / FOLDS_FOLDER, train, selects)
 
 
 def what_folds_select(cross_validation: CrossValidation, settings: EncoderSettings) -> Selects:

@@ -32,7 +32,7 @@ from samesense.failures import shortened
 from samesense.files import LOCK, only_writer
 from samesense.inference.names import place_of
 from samesense.places import check_folder, name_without_folder
-from samesense.recipes.held_out.cross_validation import FOLDS_FOLDER
+from samesense.recipes.held_out.cross_validation import FOLD_FILE, FOLDS_FOLDER
 from samesense.recipes.held_out.pairs import DEV, MODEL, TEST
 from samesense.recipes.held_out.scores import HELD_OUT_SCORES
 from samesense.recipes.run.earlier_run import CHECKPOINTS, CURVE, REFIT, came_to_nothing, check_folder_of_run
@@ -54,8 +54,6 @@ STANDARDIZED_START = "standardized_start"
 """Key in the manifest for what was done to a start that is kept, in words."""
 
 FOLDERS = (MODEL, CHECKPOINTS, TENSORBOARD, CURVE, FOLDS_FOLDER, REFIT)
-FOLD_SCORES = "scores.json"
-"""Scores of the pairs of a fold, in its folder."""
 
 
 def data_identity(datasets: Mapping[str, Examples | None]) -> dict[str, Any]:
@@ -107,7 +105,7 @@ def check_inputs(output: Path, record: dict[str, Any]) -> None:
 def _earlier(output: Path) -> list[Path]:
     """Return what an earlier run may have left: of one model, or of folds."""
     files = (manifest.FILE, HISTORY, RESULTS, REPORT, STEP_SCORES, HELD_OUT_SCORES, *DEV, *TEST)
-    marks = (manifest.FILE, FOLD_SCORES)
+    marks = (manifest.FILE, FOLD_FILE)
     # A folder of the user's may have such a name too.
     folds = [folder for folder in output.glob("fold-[0-9][0-9]") if any((folder / mark).is_file() for mark in marks)]
     return [*folds, *(output / name for name in (*FOLDERS, *files))]
