@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
@@ -33,6 +33,15 @@ class Settings(BaseModel):
     """Immutable settings, validated on creation."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
+
+    defaults: ClassVar[Mapping[str, Any]] = {}
+    """Other defaults of a class for settings that it inherits."""
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+        # Each class has its own copies of inherited fields, and builds its schema of them at first use.
+        for name, default in vars(cls).get("defaults", {}).items():
+            cls.model_fields[name].default = default
 
     @field_validator("*")
     @classmethod

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
 from samesense.errors import ConfigError
 from samesense.recipes.settings import bind, read_settings
-from samesense.recipes.unsupervised.settings import Head, RankcseSettings
+from samesense.recipes.unsupervised.settings import RankcseSettings
 from samesense.types import PoolingName
 
 NO_TEACHER = "A student learns from a teacher, and none was named. Give a teacher."
@@ -17,6 +17,17 @@ NO_TEACHER = "A student learns from a teacher, and none was named. Give a teache
 
 class DistilSettings(RankcseSettings):
     """Settings of a student and of its training; the defaults are those of ``configs/distil/encoder.toml``."""
+
+    defaults: ClassVar = {
+        "learning_rate": 3e-4,
+        "batch_size": 64,
+        "epochs": 1.0,
+        "head": "none",
+        "rank": "listnet",
+        "tau3": 0.05,
+        "contrast": 0.0,
+        "beta": 0.0,
+    }
 
     model: str = Field(
         "layers:3", description="the student: layers:N of the first teacher, static[:DIM], or a folder or hub name"
@@ -26,20 +37,12 @@ class DistilSettings(RankcseSettings):
         description="layers:N keeps the first layer and others at even distances up to the last, or the first ones",
     )
     regress: float = Field(1.0, ge=0, description="weight of the distance from the teachers' vectors; 0 leaves it out")
-    learning_rate: float = Field(3e-4, gt=0, description="peak learning rate of AdamW")
-    batch_size: int = Field(64, ge=1, description="examples per process and step")
-    epochs: float = Field(1.0, gt=0, description="passes over the training data")
     eval_steps: int | None = Field(
         None, ge=1, description="steps between evaluations on the dev set [auto: ten a run, at most 1000 apart]"
     )
     pooling: PoolingName | None = Field(None, description="pooling [the model's own; a bare transformer's mean]")
     max_seq_length: int | None = Field(64, ge=2, description="longest input in training, in tokens")
-    head: Head = Field("none", description="dense layer and tanh: discarded after training, kept, or none")
     dropout: float | None = Field(0.0, ge=0, lt=1, description="dropout of the student in training [none: its own]")
-    rank: Literal["listnet", "listmle", "cosent"] = Field("listnet", description="formula of the ranking term")
-    tau3: float = Field(0.05, gt=0, description="listnet: temperature of the teachers")
-    contrast: float = Field(0.0, ge=0, description="weight of InfoNCE; 0 leaves it out")
-    beta: float = Field(0.0, ge=0, description="weight of the consistency of two views; 0 leaves it out")
     views: Literal["two", "one"] = Field("one", description="two: for InfoNCE and consistency, with dropout")
 
     @property

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pydantic import Field, model_validator
 
 from samesense.data.documents import Paragraphs
@@ -13,6 +15,8 @@ from samesense.training.settings import TrainerSettings
 class PretrainSettings(TrainerSettings):
     """Settings of pretraining; the defaults are for some million words, and a model that has read others before."""
 
+    defaults: ClassVar = {"learning_rate": 1e-4, "warmup_ratio": 0.05}
+
     model: str = Field(description="what is trained on: folder, hub name, or default")
     layers: int | None = Field(None, ge=1, description="keep this number of the lowest layers [all]")
     masked: float = Field(0.15, gt=0, lt=1, description="share of the tokens to predict")
@@ -23,10 +27,6 @@ class PretrainSettings(TrainerSettings):
     language: Language = Field("auto", description="language of the documents, for the splitting into sentences")
     paragraphs: Paragraphs = Field("sections", description="what a paragraph of a text file is")
 
-    learning_rate: float = Field(1e-4, gt=0, description="peak learning rate of AdamW")
-    warmup_ratio: float = Field(
-        0.05, ge=0, lt=1, description="share of the steps in which the learning rate rises to its peak"
-    )
     batch_size: int = Field(32, ge=1, description="blocks in a step")
     epochs: float = Field(1.0, gt=0, description="passes over the text")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -21,6 +21,8 @@ EPOCHS_OF_SENTENCES = 4.0
 class SurrogateSettings(EncoderSettings):
     """Settings of training on an Origin's scores; the defaults are the paper's, where it states them."""
 
+    defaults: ClassVar = {"learning_rate": 1e-4, "weight_decay": 0.0, "batch_size": 64, "epochs": 1.0}
+
     encoder: Encoder = Field("bi", description="bi embeds the sentences apart; cross reads both together")
     learn_from: Literal["auto", "sentences", "pairs"] = Field(
         "auto",
@@ -33,10 +35,6 @@ class SurrogateSettings(EncoderSettings):
         0.01, gt=0, lt=0.5, description="share of the pairs that selects, and a second one that tests what was kept"
     )
     most_pairs: int | None = Field(None, ge=2, description="most pairs to train on, of those not held out [all]")
-    learning_rate: float = Field(1e-4, gt=0, description="peak learning rate of AdamW")
-    weight_decay: float = Field(0.0, ge=0, description="weight decay, not applied to biases and layer norms")
-    batch_size: int = Field(64, ge=1, description="examples per process and step")
-    epochs: float = Field(1.0, gt=0, description="passes over the training data")
 
     def sentences_fit(self) -> bool:
         """Return whether the settings allow training on sentences: an encoder, unscaled targets, no limit of pairs."""

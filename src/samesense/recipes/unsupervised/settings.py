@@ -23,13 +23,14 @@ class ViewSettings(EncoderSettings):
     bare_pooling: ClassVar[PoolingName] = "cls"
     bare_length: ClassVar[int] = 32
 
-    learning_rate: float = Field(3e-5, gt=0, description="peak learning rate of AdamW")
-    weight_decay: float = Field(0.0, ge=0, description="weight decay, not applied to biases and layer norms")
-    warmup_ratio: float = Field(
-        0.0, ge=0, lt=1, description="share of the steps in which the learning rate rises to its peak"
-    )
-    batch_size: int = Field(64, ge=1, description="examples per process and step")
-    epochs: float = Field(1.0, gt=0, description="passes over the training data")
+    defaults: ClassVar = {
+        "learning_rate": 3e-5,
+        "weight_decay": 0.0,
+        "warmup_ratio": 0.0,
+        "batch_size": 64,
+        "epochs": 1.0,
+    }
+
     eval_steps: int | None = Field(
         125, ge=1, description="steps between evaluations on the dev set, with at least one at the end"
     )
@@ -96,12 +97,8 @@ class SimcseSettings(ViewSettings):
 class RankcseSettings(ViewSettings):
     """Settings of the RankCSE recipe; the defaults are the paper's for ListMLE on BERT-base."""
 
-    learning_rate: float = Field(2e-5, gt=0, description="peak learning rate of AdamW")
-    warmup_ratio: float = Field(
-        0.05, ge=0, lt=1, description="share of the steps in which the learning rate rises to its peak"
-    )
-    batch_size: int = Field(128, ge=1, description="examples per process and step")
-    epochs: float = Field(4.0, gt=0, description="passes over the training data")
+    defaults: ClassVar = {"learning_rate": 2e-5, "warmup_ratio": 0.05, "batch_size": 128, "epochs": 4.0}
+
     teacher: tuple[str, ...] = Field((), description="what to learn the ranking from; several are averaged")
     teacher_weights: tuple[float, ...] | None = Field(None, description="weight of each teacher, of any sum [equal]")
     rank: Literal["listnet", "listmle", "cosent"] = Field("listmle", description="formula of the ranking term")
