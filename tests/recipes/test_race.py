@@ -347,7 +347,9 @@ def test_the_budget_is_kept_though_guesses_are_wrong(tiny_trunk, toy_pairs, tmp_
     time = SimpleNamespace(now=0.0)
     monkeypatch.setattr(clock, "now", lambda: time.now)
     monkeypatch.setattr(cells.Cells, "most_steps", lambda self, entrant: 20_000)
-    state = run.State(tmp_path, {}, starts=[asdict(START) | {"name": name, "speed": speed} for name, speed in SPEEDS])
+    state = run.State(
+        folder=tmp_path, identity={}, starts=[asdict(START) | {"name": name, "speed": speed} for name, speed in SPEEDS]
+    )
     planned = plan(toy_pairs / "train.tsv", dev=toy_pairs / "dev.tsv")
     race = cells.Cells(SimpleNamespace(planned=planned, output=tmp_path), state, Clock(budget), planned.dev)
 
@@ -382,7 +384,9 @@ def test_time_that_is_left_goes_to_the_next_combinations(toy_pairs, tmp_path, mo
     monkeypatch.setattr(clock, "now", lambda: time.now)
     monkeypatch.setattr(cells.Cells, "most_steps", lambda self, entrant: 20 if entrant.start.static else 1000)
     starts = [asdict(START) | {"name": "static", "speed": 9000.0, "static": True}, asdict(START) | {"speed": 100.0}]
-    state = run.State(tmp_path, {}, starts=starts, lines=[asdict(line(name, 0.5, 1)) for name in ("static", "m")])
+    state = run.State(
+        folder=tmp_path, identity={}, starts=starts, lines=[asdict(line(name, 0.5, 1)) for name in ("static", "m")]
+    )
     planned = plan(toy_pairs / "train.tsv", dev=toy_pairs / "dev.tsv")
     race = cells.Cells(SimpleNamespace(planned=planned, output=tmp_path), state, Clock(300), planned.dev)
 
@@ -401,7 +405,7 @@ def test_time_that_is_left_goes_to_the_next_combinations(toy_pairs, tmp_path, mo
 
 def test_time_is_kept_for_the_evaluation_on_test(toy_pairs, tmp_path):
     planned = plan(toy_pairs / "train.tsv", dev=toy_pairs / "dev.tsv", test=toy_pairs / "test.tsv")
-    state = run.State(tmp_path, {}, lines=[asdict(line("slow", 0.9, 2)), asdict(line("fast", 0.1, 50))])
+    state = run.State(folder=tmp_path, identity={}, lines=[asdict(line("slow", 0.9, 2)), asdict(line("fast", 0.1, 50))])
     race = cells.Cells(SimpleNamespace(planned=planned), state, Clock(600, begun=clock.now()), planned.dev)
     before = race.clock.for_rungs, race.clock.for_forms
     race.keep_time_for_test()
@@ -429,7 +433,7 @@ def test_a_finished_race_has_in_its_folders_what_is_asked_for_now(toy_pairs, tmp
         asdict(line(name, dev, speed, place=name))
         for name, dev, speed in (("good", 0.9, 1), ("mid", 0.89, 5), ("tiny", 0.8, 9))
     ]
-    state = run.State(tmp_path, {}, lines=lines)
+    state = run.State(folder=tmp_path, identity={}, lines=lines)
 
     def finish(drop, test):
         planned = SimpleNamespace(test=samesense.read(toy_pairs / f"{test}.tsv"), held_out=False)
@@ -451,7 +455,7 @@ def test_a_finished_race_has_in_its_folders_what_is_asked_for_now(toy_pairs, tmp
 @pytest.mark.parametrize(("held_out", "form"), [(True, "trained"), (True, "start"), (False, "trained")])
 def test_the_best_start_is_to_be_trained_on_all_pairs_where_dev_was_held_out(tmp_path, held_out, form):
     entrant = Entrant(start=START, overrides={"loss": "cosent"})
-    state = run.State(tmp_path, {}, entrants=[entrant.to_dict()])
+    state = run.State(folder=tmp_path, identity={}, entrants=[entrant.to_dict()])
     race = SimpleNamespace(state=state, request=SimpleNamespace(planned=SimpleNamespace(held_out=held_out)))
     message = end._next_step(race, line(entrant.name, 0.9, 1, form))
     assert (f"samesense train DATA --model {START.model} --output RUN" in message) == (held_out and form == "trained")

@@ -317,13 +317,6 @@ COSENT_OF_PAIRS = LossSpec(
     batches=("label-aware",),
 )
 
-COSENT_OF_LOGITS = LossSpec(
-    name="cosent",
-    encoder="cross",
-    module=CrossCoSENT,
-    lesson=OF_LOGITS,
-    settings=CrossCoSENTSettings,
-    targets=_ordered_labels,
-    target_settings=GroupSettings,
-    batches=("label-aware",),
+COSENT_OF_LOGITS = replace(
+    COSENT_OF_PAIRS, encoder="cross", module=CrossCoSENT, lesson=OF_LOGITS, settings=CrossCoSENTSettings
 )

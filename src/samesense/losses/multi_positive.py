@@ -12,6 +12,7 @@ averages with the opposite direction, where each positive picks its anchor among
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from samesense.data.tuples.completion import Guard
@@ -292,9 +293,4 @@ SUPMPN_OF_TUPLES = LossSpec(
     target_settings=PlacesSettings,
 )
 
-INFO_NCE_OF_TUPLES = LossSpec(
-    name="info-nce",
-    module=TupleMultiPositive,
-    settings=FilteredInfoNCESettings,
-    target_settings=DrawnSettings,
-)
+INFO_NCE_OF_TUPLES = replace(SUPMPN_OF_TUPLES, name="info-nce", target_settings=DrawnSettings)

@@ -54,17 +54,9 @@ class LabelAwareBatches(DefaultBatchSampler):  # type: ignore[misc]
     Source: none; the CoSENT paper draws batches at random, and the loss of those with one label is exactly 0.
     """
 
-    def __init__(
-        self,
-        dataset: Any,
-        batch_size: int,
-        drop_last: bool = False,
-        valid_label_columns: list[str] | None = None,
-        generator: Any = None,
-        seed: int = 0,
-    ) -> None:
-        super().__init__(dataset, batch_size, drop_last, valid_label_columns, generator, seed)
-        label_columns = _label_columns(dataset, valid_label_columns)
+    def __init__(self, dataset: Any, batch_size: int, drop_last: bool = False, **options: Any) -> None:
+        super().__init__(dataset, batch_size, drop_last, **options)
+        label_columns = _label_columns(dataset, self.valid_label_columns)
         if not label_columns:
             raise DataError(
                 f"Label-aware batches need a label column; the data have {', '.join(dataset.column_names)}. "
@@ -108,8 +100,8 @@ class LabelAwareBatches(DefaultBatchSampler):  # type: ignore[misc]
 class _OrderedBatches(DefaultBatchSampler):  # type: ignore[misc]
     """Base of batches that are consecutive parts of an order of all examples, drawn again in each epoch."""
 
-    def __init__(self, dataset: Any, *arguments: Any, **options: Any) -> None:
-        super().__init__(dataset, *arguments, **options)
+    def __init__(self, dataset: Any, batch_size: int, drop_last: bool = False, **options: Any) -> None:
+        super().__init__(dataset, batch_size, drop_last, **options)
         self.rows = len(dataset)
 
     def __len__(self) -> int:
@@ -142,17 +134,9 @@ class GroupedBatches(_OrderedBatches):
         DataError: if there is no such label column.
     """
 
-    def __init__(
-        self,
-        dataset: Any,
-        batch_size: int,
-        drop_last: bool = False,
-        valid_label_columns: list[str] | None = None,
-        generator: Any = None,
-        seed: int = 0,
-    ) -> None:
-        super().__init__(dataset, batch_size, drop_last, valid_label_columns, generator, seed)
-        label_columns = _label_columns(dataset, valid_label_columns)
+    def __init__(self, dataset: Any, *arguments: Any, **options: Any) -> None:
+        super().__init__(dataset, *arguments, **options)
+        label_columns = _label_columns(dataset, self.valid_label_columns)
         rows = np.asarray(dataset[label_columns[0]][:], dtype=np.float64) if label_columns else np.empty(0)
         if rows.ndim != 2 or rows.shape[1] != 2:
             raise DataError(
@@ -182,18 +166,8 @@ class NeighbourBatches(_OrderedBatches):
     Source: none; Liu et al. 2023 (RankCSE) draw batches at random.
     """
 
-    def __init__(
-        self,
-        dataset: Any,
-        batch_size: int,
-        drop_last: bool = False,
-        valid_label_columns: list[str] | None = None,
-        generator: Any = None,
-        seed: int = 0,
-        *,
-        vectors: npt.NDArray[np.float32],
-    ) -> None:
-        super().__init__(dataset, batch_size, drop_last, valid_label_columns, generator, seed)
+    def __init__(self, dataset: Any, *arguments: Any, vectors: npt.NDArray[np.float32], **options: Any) -> None:
+        super().__init__(dataset, *arguments, **options)
         if len(vectors) != len(dataset):
             raise ValueError(f"{len(vectors)} vectors for {len(dataset)} examples")
         self.vectors = vectors
@@ -246,18 +220,9 @@ class NoDuplicatesInStep(DefaultBatchSampler):  # type: ignore[misc]
         DataError: if there are too few different texts for one step.
     """
 
-    def __init__(
-        self,
-        dataset: Any,
-        batch_size: int,
-        drop_last: bool = True,
-        valid_label_columns: list[str] | None = None,
-        generator: Any = None,
-        seed: int = 0,
-    ) -> None:
-        super().__init__(dataset, batch_size, True, valid_label_columns, generator, seed)
-        step_size = batch_size * world_size()
-        self.steps = NoDuplicatesBatchSampler(dataset, step_size, True, valid_label_columns, generator, seed)
+    def __init__(self, dataset: Any, batch_size: int, drop_last: bool = True, **options: Any) -> None:
+        super().__init__(dataset, batch_size, True, **options)
+        self.steps = NoDuplicatesBatchSampler(dataset, batch_size * world_size(), True, **options)
 
     def set_epoch(self, epoch: int) -> None:
         """Set the epoch from which the batches are drawn."""

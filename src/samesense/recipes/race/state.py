@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.files import is_empty, write_json
 from samesense.recipes.planning.training_plan import TrainingPlan
 from samesense.recipes.race.board import Line
 from samesense.recipes.race.entrants import Entrant
-from samesense.schemas import Record, read_object
+from samesense.schemas import Record, read_checked
 
 FILE = "race.json"
 
@@ -48,23 +48,8 @@ class Race:
     begun: float
 
 
-class StateRecord(Record):
-    """The file of a race."""
-
-    identity: dict[str, Any]
-    spent: float = 0.0
-    starts: list[dict[str, Any]] = Field(default_factory=list)
-    entrants: list[dict[str, Any]] = Field(default_factory=list)
-    brackets: list[list[Any]] = Field(default_factory=list)
-    lines: list[dict[str, Any]] = Field(default_factory=list)
-    notes: list[str] = Field(default_factory=list)
-    forms: bool = False
-    result: dict[str, Any] | None = None
-
-
-@dataclass
-class State:
-    """A race in its folder.
+class State(Record):
+    """A race in its folder, as its file has it.
 
     Attributes:
         folder: of the race.
@@ -79,19 +64,22 @@ class State:
         result: figures on test and the time used, once it is over.
     """
 
-    folder: Path
-    identity: Mapping[str, Any]
+    # A field of another version is refused.
+    model_config = ConfigDict(extra="forbid")
+
+    folder: Path = Field(Path(), exclude=True)
+    identity: dict[str, Any]
     spent: float = 0.0
-    starts: list[dict[str, Any]] = field(default_factory=list)
-    entrants: list[dict[str, Any]] = field(default_factory=list)
-    brackets: list[list[Rung]] = field(default_factory=list)
-    lines: list[dict[str, Any]] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    starts: list[dict[str, Any]] = Field(default_factory=list)
+    entrants: list[dict[str, Any]] = Field(default_factory=list)
+    brackets: list[list[Rung]] = Field(default_factory=list)
+    lines: list[dict[str, Any]] = Field(default_factory=list)
+    notes: list[str] = Field(default_factory=list)
     forms: bool = False
     result: dict[str, Any] | None = None
 
     @classmethod
-    def open(cls, folder: Path, identity: Mapping[str, Any]) -> State:
+    def open(cls, folder: Path, identity: dict[str, Any]) -> State:
         """Return the race in a folder, or a new one.
 
         OutputError if the folder holds something else; ConfigError if it holds another race.
@@ -99,14 +87,9 @@ class State:
         if not (folder / FILE).is_file():
             if folder.is_dir() and not is_empty(folder):
                 raise OutputError(f"{folder} is not empty and holds no race. Choose another output folder.")
-            return cls(folder, identity)
-        fix = f"Delete the folder {folder} to start again."
-        record = read_object(folder / FILE, StateRecord, fix=fix)
-        try:
-            # A field of another version is an unexpected argument.
-            state = cls(folder, **record)
-        except TypeError as error:
-            raise DataError(f"{folder / FILE} is damaged: {error}. {fix}") from error
+            return cls(folder=folder, identity=identity)
+        state = read_checked(folder / FILE, cls, fix=f"Delete the folder {folder} to start again.")
+        state.folder = folder
         differing = [name for name in identity if state.identity.get(name) != identity[name]]
         if differing:
             raise ConfigError(
@@ -116,9 +99,8 @@ class State:
 
     def save(self) -> None:
         """Write it."""
-        content = {name: value for name, value in vars(self).items() if name != "folder"}
         # Waits for the disk, as hours of runs are known by this file alone.
-        write_json(self.folder / FILE, content, sync=True)
+        write_json(self.folder / FILE, self.model_dump(), sync=True)
 
     def note(self, message: str) -> None:
         """Note what was left out, once."""
