@@ -57,10 +57,13 @@ ThresholdTarget = Literal["accuracy", "f1"]
 """Metric for which a threshold is fitted."""
 
 
-def check_choice(name: str, value: object, choices: Any) -> None:
-    """Raise ConfigError if ``value`` is none of ``choices``: a ``Literal``, or a sequence of words."""
+def check_choice(name: str, value: object, choices: Any, *, optional: bool = False) -> None:
+    """Raise ConfigError if ``value`` is none of ``choices``, a ``Literal`` or a sequence of words.
+
+    ``optional`` allows ``None``.
+    """
     words = get_args(choices) or tuple(choices)
-    if value not in words:
+    if value not in words and not (optional and value is None):
         raise ConfigError(f"`{name}` is one of {', '.join(words)}; received {value!r}.")
 
 

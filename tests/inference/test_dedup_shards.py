@@ -16,13 +16,11 @@ from samesense.errors import ConfigError, DataError, OutputError
 from samesense.inference.duplicates import link_shards, vector_shards
 from samesense.inference.duplicates import work as work_module
 from samesense.inference.duplicates.link_shards import (
-    ClosestFiles,
     LinksWork,
     ListFiles,
     ListsWork,
     Matrix,
     Rows,
-    RowsFiles,
 )
 from samesense.inference.duplicates.links import list_search
 from samesense.inference.duplicates.vector_shards import SHARDED
@@ -234,7 +232,7 @@ def rows_of(path, table):
         file = path.with_name(f"{path.name}-{part}")
         array.tofile(file)
         matrices.append(Matrix(file, str(array.dtype), len(array), 1))
-    return RowsFiles(*matrices)
+    return tuple(matrices)
 
 
 def test_memory_of_a_task_is_that_of_its_range(tmp_path):
@@ -248,12 +246,12 @@ def test_memory_of_a_task_is_that_of_its_range(tmp_path):
     probes = lists.closest_lists(unit, centres, 16)
     probes.tofile(tmp_path / "probes.bin")
     vectors_file = Matrix(tmp_path / "vectors.bin", "float32", rows, 16)
-    closest = ClosestFiles(vectors_file, Matrix(tmp_path / "probes.bin", "int32", rows, 16), None)
+    probes_file = Matrix(tmp_path / "probes.bin", "int32", rows, 16)
     rows_files = [rows_of(tmp_path / name, table) for name, table in (("probing", probes), ("members", probes[:, :1]))]
     peaks = []
     for ranges in ((range(400),), (range(20),)):
         tracemalloc.start()
-        shard = LinksWork(ListFiles(closest, *rows_files), list_search(), ranges, 0.9)(0)
+        shard = LinksWork(ListFiles(vectors_file, probes_file, None, *rows_files), list_search(), ranges, 0.9)(0)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
         assert len(shard.content) > 10_000

@@ -17,8 +17,7 @@ from samesense.recipes.compare import cost as cost_module
 from samesense.recipes.compare import memory as memory_module
 from samesense.recipes.compare.cost import measure_costs
 from samesense.recipes.compare.models import _seed, name_models, open_models
-from samesense.recipes.compare.recipe import compare
-from samesense.recipes.compare.runs import read_runs
+from samesense.recipes.compare.recipe import compare, read_runs
 from samesense.recipes.compare.sentences import PAIRS, own_sentences, read_topics
 from samesense.reports import read_results
 from samesense.reports.details import against_gold

@@ -94,8 +94,7 @@ def dedup(  # noqa: PLR0913 - the flags of the command
     check_choice("by", by, DedupBy)
     check_choice("keep", keep, Keep)
     check_choice("search", search, SearchMethod)
-    if chunk is not None:
-        check_choice("chunk", chunk, Chunk)
+    check_choice("chunk", chunk, Chunk, optional=True)
     if map is not None:
         models = [place_of(name) for name in names_among(model)]
         check_map(map, [*names_among(source), *names_among(pairs), *models])
@@ -132,8 +131,7 @@ def _sharing(
 
     if executor is None and workers is None and address is None:
         return None
-    if executor is not None:
-        check_choice("executor", executor, ExecutorName)
+    check_choice("executor", executor, ExecutorName, optional=True)
     chosen = choose_executor(executor or "embedded", workers=workers, address=address, default_workers=cores())
     check_shared_folder(work)
     return Sharing(chosen, check_named(model), precision)
@@ -206,8 +204,7 @@ def match(  # noqa: PLR0913 - the flags of the command
     # Before anything is read: two large files may take minutes.
     check_top(top, one_to_one=one_to_one)
     check_choice("search", search, SearchMethod)
-    if chunk is not None:
-        check_choice("chunk", chunk, Chunk)
+    check_choice("chunk", chunk, Chunk, optional=True)
     work_folder = None if work is None else Path(work)
     sharing = _sharing(model, precision, executor, workers, address, work_folder)
     texts = texts_of(source, columns)

@@ -195,7 +195,7 @@ def _is_chat(scorer: Any) -> bool:
 
 def _scorer(scorer: Any, scale: ScaleName, max_calls: int | None, precision: Precision) -> tuple[Score | None, str]:
     """Return the function that scores, ``None`` for a person, and its name in the file of labels."""
-    from samesense.inference.labelling.scorer import name_scorer
+    from samesense.inference.labelling.score import name_scorer
     from samesense.inference.models.chat import SCALES, Chat
     from samesense.inference.models.functions import is_function
 

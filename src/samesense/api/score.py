@@ -86,8 +86,7 @@ def score(  # noqa: PLR0913 - the flags of the command
     from samesense.inference.scoring.summary import missing_texts
 
     check_options(threshold, min_precision)
-    if decimal is not None:
-        check_choice("decimal", decimal, DecimalMark)
+    check_choice("decimal", decimal, DecimalMark, optional=True)
     if output is not None and in_memory(source):
         raise ConfigError("`output` is for a table in a file; a table in memory comes back as one. Leave it out.")
     options = WritingOptions("-" if output is None else str(output), decimal, excel, overwrite)

@@ -128,10 +128,8 @@ class SentenceEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         return model
 
     def _encode(self, model: Model, texts: list[str]) -> Embeddings:
-        if self.chunk is not None:
-            check_choice("chunk", self.chunk, Chunk)
-        if self.task is not None:
-            check_choice("task", self.task, TaskName)
+        check_choice("chunk", self.chunk, Chunk, optional=True)
+        check_choice("task", self.task, TaskName, optional=True)
         with requested_progress(self.show_progress_bar):
             return encode_with_bar(model, texts, normalize=self.normalize, chunk=self.chunk, task=self.task)
 

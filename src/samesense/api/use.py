@@ -80,10 +80,8 @@ def encode(  # noqa: PLR0913 - each is one flag of the command
     from samesense.inference.encode import encode_with_bar
     from samesense.inference.models.load import load
 
-    if chunk is not None:
-        check_choice("chunk", chunk, Chunk)
-    if task is not None:
-        check_choice("task", task, TaskName)
+    check_choice("chunk", chunk, Chunk, optional=True)
+    check_choice("task", task, TaskName, optional=True)
     texts = texts_of(source, columns)
     encoder = load(
         model,
@@ -171,8 +169,7 @@ def mine(  # noqa: PLR0913 - the flags of the command
     from samesense.inference.search.mining import MinedPairs, check_mining
     from samesense.inference.search.mining import mine as run
 
-    if chunk is not None:
-        check_choice("chunk", chunk, Chunk)
+    check_choice("chunk", chunk, Chunk, optional=True)
     # The calibration is a small file, read before the texts and the model.
     lowest = threshold_of(model, threshold)
     check_mining(top, lowest)

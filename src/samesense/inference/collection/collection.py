@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,14 +21,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from samesense.choices import check_count
 from samesense.errors import ConfigError, DataError, ModelError, OutputError
 from samesense.inference.collection import store
 from samesense.inference.collection.conditions import Where, condition
 from samesense.inference.collection.embedder import Embedder
 from samesense.inference.collection.entries import Entry
-from samesense.inference.collection.queries import checked_queries
 from samesense.inference.collection.reader import Hits, Reader, fused
 from samesense.inference.collection.writer import writing
+from samesense.inference.models.model import as_sequence
 from samesense.inference.search.exact import unit_rows
 from samesense.inference.search.hnsw import check_usearch
 from samesense.types import Embeddings
@@ -239,7 +241,7 @@ class Collection:
 
     def check(self, texts: Iterable[str], *, top: int = 10, where: Where = None) -> None:
         """Raise the errors of :meth:`query` for queries and a condition, without a model."""
-        checked_queries(texts, top)
+        _checked_queries(texts, top)
         chosen = condition(where)
         with self._reader.state():
             store.check_names(self._reader.db, chosen)
@@ -274,7 +276,7 @@ class Collection:
             ConfigError: if ``top`` is not a positive whole number, or a condition cannot be parsed.
         """
         self.check_model(model)
-        queries, top = checked_queries(texts, top)
+        queries, top = _checked_queries(texts, top)
         # Before the queries are encoded, which may take long.
         self.check(queries, top=top, where=where)
         if not queries:
@@ -289,7 +291,7 @@ class Collection:
         self, texts: Iterable[str], *, top: int = 10, where: Where = None, stop: threading.Event | None = None
     ) -> list[list[SearchHit]]:
         """Return for each text the ``top`` texts with its words, by BM25; see :meth:`query` and :meth:`search`."""
-        queries, top = checked_queries(texts, top)
+        queries, top = _checked_queries(texts, top)
         chosen = condition(where)
         with self._reader.state(), self._reader.stopped_by(stop):
             return [self._with_texts(self._reader.by_words(text, top, chosen)) for text in queries]
@@ -312,7 +314,7 @@ class Collection:
         first where the queries are given as ``texts``. ModelError if the collection now holds vectors of another model
         than that of ``identity``, OutputError once another thread sets ``stop``.
         """
-        _, top = checked_queries(words or (), top)
+        _, top = _checked_queries(words or (), top)
         chosen = condition(where)
         # Ranks are fused over longer lists than are returned.
         depth = top if words is None else max(top, DEPTH)
@@ -348,3 +350,16 @@ def _check_model(folder: Path, about: store.About, model: Embedder) -> None:
             f"{about.precision}, received {model.name!r} in {model.precision}, which differs in weights, settings or "
             f"precision. Use that model, or encode the texts again: samesense index migrate {folder} --model NEW"
         )
+
+
+def _checked_queries(texts: Iterable[str], top: int) -> tuple[list[str], int]:
+    """Return the queries as a list and the number of hits; DataError or ConfigError if they are invalid."""
+    if isinstance(texts, str):
+        raise DataError(f"Queries are given in a list; received {texts[:60]!r}. Write [{texts[:60]!r}].")
+    count = min(check_count("top", top), sys.maxsize)  # SQLite's integers end at maxsize
+    queries = list(as_sequence(texts, "Queries"))
+    for number, text in enumerate(queries, 1):
+        if not isinstance(text, str) or not text.strip():
+            value = "empty" if isinstance(text, str) else repr(text)[:60]
+            raise DataError(f"A query must hold a text; query {number} is {value}.")
+    return queries, count

@@ -14,7 +14,7 @@ import io
 import json
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -104,56 +104,34 @@ class ListsWork:
 
 
 @dataclass(frozen=True)
-class ClosestFiles:
-    """Vectors and the lists that they are close to, as files of a work folder.
+class ListFiles:
+    """Vectors in lists, as files of a work folder that every worker reads; nothing of them is copied into memory.
 
     Attributes:
         vectors: unit vectors ``(rows, dim)``.
         probes: the lists in which each query is searched ``(queries, probes)``.
         homes: the list of each target ``(targets, 1)``; ``None`` where queries and targets are the same rows.
+        probing: rows and starts of :attr:`~samesense.inference.search.lists.Lists.probing`.
+        members: those of its ``members``.
     """
 
     vectors: Matrix
     probes: Matrix
     homes: Matrix | None
-
-    def open_homes(self) -> npt.NDArray[np.int32]:
-        """Return the list of each target ``(targets,)``."""
-        homes: npt.NDArray[np.int32] = (self.homes or self.probes).open()[:, 0]
-        return homes
-
-
-@dataclass(frozen=True)
-class RowsFiles:
-    """The rows of each list, as files: see :class:`~samesense.inference.search.lists.RowsOfLists`."""
-
-    rows: Matrix
-    starts: Matrix
-
-    def open(self) -> RowsOfLists:
-        """Return the rows of each list; DataError if a worker does not see a file."""
-        return RowsOfLists(self.rows.open()[:, 0], self.starts.open()[:, 0])
-
-
-@dataclass(frozen=True)
-class ListFiles:
-    """Vectors in lists, as files of a work folder that every worker reads; nothing of them is copied into memory."""
-
-    closest: ClosestFiles
-    probing: RowsFiles
-    members: RowsFiles
+    probing: tuple[Matrix, Matrix]
+    members: tuple[Matrix, Matrix]
 
     def open(self, search: ListSearch, recall: float = np.nan, sampled: int = 0) -> Lists:
         """Return the lists; DataError if a worker does not see a file."""
-        queries, targets = search.sides(self.closest.vectors.open())
+        queries, targets = search.sides(self.vectors.open())
         return Lists(
             queries=queries,
-            probes=self.closest.probes.open(),
+            probes=self.probes.open(),
             targets=targets,
-            homes=self.closest.open_homes(),
-            probing=self.probing.open(),
-            members=self.members.open(),
-            same=self.closest.homes is None,
+            homes=(self.homes or self.probes).open()[:, 0],
+            probing=RowsOfLists(*(matrix.open()[:, 0] for matrix in self.probing)),
+            members=RowsOfLists(*(matrix.open()[:, 0] for matrix in self.members)),
+            same=self.homes is None,
             recall=recall,
             sampled=sampled,
         )
@@ -201,18 +179,20 @@ def links_by_shards(executor: Executor, work: Work, search: ListSearch, floor: f
     about = asdict(work.about)
     with sharded_job(folder / SHARDED / LIST_SHARDS, "lists", ".npy") as job:
         job.begin(search=about, settings={"rows_a_shard": ROWS_A_SHARD})
-        closest = _make_lists(job, executor, vectors, search)
+        probes, homes = _make_lists(job, executor, vectors, search)
     settings = {"floor": floor, "links_per_row": search.most, "range_pairs": RANGE_PAIRS}
     with sharded_job(folder / SHARDED / LINK_SHARDS, "links", ".npz") as job:
         job.begin(search=about, settings=settings)
-        files, lists = _choose_probes(job, closest, search, floor)
+        files, lists = _choose_probes(job, vectors, probes, homes, search, floor)
         ranges = tuple(cut_lists(lists))
         job.make(LinksWork(files, search, ranges, floor), executor, [len(numbers) for numbers in ranges], unit="list")
         return search.merge(_read_links(job, len(ranges)), lists, floor, search.most)
 
 
-def _make_lists(job: ShardedJob, executor: Executor, vectors: Matrix, search: ListSearch) -> ClosestFiles:
-    """Return the closest lists of each row, more than are needed, in files of the job."""
+def _make_lists(
+    job: ShardedJob, executor: Executor, vectors: Matrix, search: ListSearch
+) -> tuple[Matrix, Matrix | None]:
+    """Return the closest lists of each query, more than are needed, and of each target, in files of the job."""
     targets = search.sides(vectors.open())[1]
     if not job.folder.exists(CENTRES):
         sink = io.BytesIO()
@@ -227,7 +207,7 @@ def _make_lists(job: ShardedJob, executor: Executor, vectors: Matrix, search: Li
     homes = None
     if search.split is not None:
         homes = _joined(job, HOMES, range(shards_of_queries, len(shards)), vectors.rows - queries, 1)
-    return ClosestFiles(vectors, _joined(job, PROBE_LISTS, range(shards_of_queries), queries, probes), homes)
+    return _joined(job, PROBE_LISTS, range(shards_of_queries), queries, probes), homes
 
 
 def _cut_rows(start: int, stop: int, lists: int) -> list[Rows]:
@@ -244,16 +224,19 @@ def _joined(job: ShardedJob, name: str, shards: range, rows: int, columns: int) 
     return matrix
 
 
-def _choose_probes(job: ShardedJob, closest: ClosestFiles, search: ListSearch, floor: float) -> tuple[ListFiles, Lists]:
+def _choose_probes(
+    job: ShardedJob, vectors: Matrix, probes: Matrix, homes: Matrix | None, search: ListSearch, floor: float
+) -> tuple[ListFiles, Lists]:
     """Return the lists with as many probes as the recall needs, as files and open."""
-    queries, targets = search.sides(closest.vectors.open())
+    queries, targets = search.sides(vectors.open())
     if not job.folder.exists(RECALL):
-        lists = choose_probes(queries, closest.probes.open(), targets, closest.open_homes(), floor, search.most)
-        _write_lists(job, lists)
+        homes_of_targets = (homes or probes).open()[:, 0]
+        _write_lists(job, choose_probes(queries, probes.open(), targets, homes_of_targets, floor, search.most))
     measured = json.loads(job.folder.read(RECALL))
-    probes = Matrix(Path(job.folder.path(PROBE_LISTS)), "int32", closest.probes.rows, measured["probes"])
     files = ListFiles(
-        replace(closest, probes=probes),
+        vectors,
+        Matrix(Path(job.folder.path(PROBE_LISTS)), "int32", probes.rows, measured["probes"]),
+        homes,
         _rows_files(job, PROBING, len(queries), measured["probes"], measured["lists"]),
         _rows_files(job, MEMBERS, len(targets), 1, measured["lists"]),
     )
@@ -282,9 +265,9 @@ def _rows_file(job: ShardedJob, name: str, part: str) -> Path:
     return Path(job.folder.path(f"{name}-{part}.bin"))
 
 
-def _rows_files(job: ShardedJob, name: str, rows: int, lists_of_row: int, lists: int) -> RowsFiles:
+def _rows_files(job: ShardedJob, name: str, rows: int, lists_of_row: int, lists: int) -> tuple[Matrix, Matrix]:
     """Return the files of the rows of each list, where each of ``rows`` rows is in ``lists_of_row`` lists."""
-    return RowsFiles(
+    return (
         Matrix(_rows_file(job, name, "rows"), row_type(rows), rows * lists_of_row, 1),
         Matrix(_rows_file(job, name, "starts"), "int64", lists + 1, 1),
     )

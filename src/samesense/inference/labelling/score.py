@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 import numpy as np
 
-from samesense.errors import ModelError
+from samesense.encoder.names import split_options
+from samesense.errors import ConfigError, ModelError
 from samesense.execution.progress import progress_bar
+from samesense.hashes import text_hash
+from samesense.inference.calibration.storage import home_of
 from samesense.inference.labelling.file import Labels
 from samesense.inference.models.chat import Chat
+from samesense.inference.models.model import Model
+from samesense.inference.names import split_kind, split_maps
 from samesense.types import Pair, Score
 
 BLOCK = 64
 """Number of pairs that are scored and written at once."""
+
+DIGITS = 12
+"""Digits of the hash that a name has."""
 
 
 logger = logging.getLogger(__name__)
@@ -58,3 +67,30 @@ def _in_blocks(pairs: Sequence[Pair], score: Score) -> Iterator[list[tuple[Pair,
                 f"{int((~np.isfinite(values)).sum())} that are not finite."
             )
         yield list(zip(block, values.tolist(), strict=True))
+
+
+def name_scorer(model: Model) -> str:
+    """Return the name of a model with the first digits of a hash of its content; of a function the name alone.
+
+    A model that was trained again has the name that it had, and gives other labels.
+    """
+    content = _content(model)
+    if not content:
+        return model.name
+    return f"{model.name}, content {text_hash(content)[:DIGITS]}"
+
+
+def _content(model: Model) -> str:
+    """Return a text that only models with the same scores share; ``""`` for a function, which has no content."""
+    if model.home is not None:
+        base = split_maps(model.home[0])[0]
+        if split_kind(base)[0] in ("", "origin"):
+            return home_of(split_options(base).base).fingerprint()
+    if model.cross_encoder is not None:
+        from samesense.encoder.saving.storage import weights_hash
+
+        return weights_hash(model.cross_encoder)
+    if model.embeds:
+        with suppress(ConfigError):
+            return model.identity
+    return ""

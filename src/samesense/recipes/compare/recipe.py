@@ -28,9 +28,8 @@ from samesense.inference.models.model import Model
 from samesense.recipes.compare.cost import measure_costs
 from samesense.recipes.compare.description import count_unread, describe_data, trained_on
 from samesense.recipes.compare.memory import add_memory
-from samesense.recipes.compare.models import Models, open_models
+from samesense.recipes.compare.models import Models, name_models, open_models
 from samesense.recipes.compare.provenance import describe_environment, model_fingerprints
-from samesense.recipes.compare.runs import read_runs, without_curve
 from samesense.recipes.compare.sentences import Sentences, own_sentences
 from samesense.reports.details import against_gold
 from samesense.reports.figures.plot import Plot, need_matplotlib
@@ -39,7 +38,7 @@ from samesense.reports.recommendation import recommend
 from samesense.reports.report import Report
 from samesense.reports.significance import paired_comparisons
 from samesense.reports.standing import Ranking, rank
-from samesense.reports.store import Run
+from samesense.reports.store import Run, read_run
 from samesense.reports.tables import TitledTable
 from samesense.types import Evidence, Marked, Pair, Precision, Result, Scorer
 
@@ -160,7 +159,7 @@ def _build_report(
         ranking=ranking,
         recommendation=recommendation,
         opening=openings(ranking, styles),
-        notes=[*notes, *without_curve(inputs.runs)],
+        notes=[*notes, *_without_curve(inputs.runs)],
         general=[
             *planes(evaluations.results, means, styles),
             *heatmaps(evaluations.sentences, inputs.sentences.groups, inputs.sentences.origin),
@@ -247,3 +246,39 @@ def _notes(evaluations: Evaluations, found: FoundTasks, problems: Sequence[str])
     differing = {(row.dataset, why_not_comparable(row.protocol)): None for row in evaluations.results}
     apart = [f"{name}: not comparable with published figures: {why}." for name, why in differing if why]
     return [*found.unfit, *absent, *apart, *evaluations.notes, *problems]
+
+
+def read_runs(specs: Sequence[str]) -> list[Run]:
+    """Read run folders; ``NAME=FOLDER`` names one, and runs of one name are seeds of one thing.
+
+    ConfigError if runs of one name have one seed, or differ in another setting.
+    """
+    runs = [read_run(folder, name) for name, folder in name_models(specs)]
+    first: dict[str, Run] = {}
+    names: set[tuple[str, str]] = set()
+    for run in runs:
+        first_settings = first.setdefault(run.name, run).settings
+        settings = run.settings
+        differing = [
+            key
+            for key in {**first_settings, **settings}
+            if key != "seed" and first_settings.get(key) != settings.get(key)
+        ]
+        seed = run.name, repr(settings.get("seed"))
+        if differing or seed in names:
+            if differing:
+                why = f"differ in {', '.join(differing)}"
+            else:
+                why = f"have seed {settings.get('seed')}"
+            raise ConfigError(
+                f"Runs of one name are seeds of one thing; two named {run.name!r} {why}. Give them names of their own, "
+                "as in: `runs` first=FOLDER second=FOLDER"
+            )
+        names.add(seed)
+    return runs
+
+
+def _without_curve(runs: Sequence[Run]) -> list[str]:
+    """Return a line about the runs that no learning curve shows."""
+    names = dict.fromkeys(run.name for run in runs if run.curve is None)
+    return [f"{name}: no learning curve, since it was never evaluated on dev." for name in names]

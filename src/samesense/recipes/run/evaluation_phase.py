@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from samesense.errors import ModelError
+from samesense.evaluation.sts import evaluate_pairs
 from samesense.execution.progress import stage
 from samesense.inference.models.load import load
 from samesense.inference.models.model import Model
@@ -17,13 +18,13 @@ from samesense.recipes.held_out.pairs import MODEL
 from samesense.recipes.held_out.sets import ComparedSet, Sets
 from samesense.recipes.run import run_folder
 from samesense.recipes.run.job import Job, TrainingInputs
-from samesense.recipes.run.matryoshka import described, evaluate_widths
 from samesense.recipes.run.model_adapters import Adapter
 from samesense.recipes.run.outcome.measure import Measured, UnbiasedScores, measure, rows_of
 from samesense.recipes.run.outcome.unbiased import results_by_fold
 from samesense.recipes.run.outcome.untuned_start import is_untuned
 from samesense.recipes.settings import EncoderSettings
 from samesense.reports.run_verdict import CROSS_FITTED, OUT_OF_FOLD
+from samesense.reports.tables import markdown
 from samesense.types import Result
 
 logger = logging.getLogger(__name__)
@@ -33,6 +34,9 @@ COLLAPSED = 0.999
 
 FEWEST_COSINES = 100
 """Random pairs from which on such cosines are no property of a few texts."""
+
+MATRYOSHKA = "matryoshka"
+"""Task of the results at the widths of ``matryoshka``, which are beside those of the model itself."""
 
 
 @dataclass(frozen=True)
@@ -123,12 +127,19 @@ def _evaluate_widths(job: Job[Any, Any], saved: Model) -> tuple[list[Result], di
     data = job.dev if job.test is None else job.test
     if not widths or data is None:
         return [], {}
-    results = evaluate_widths(saved, data, widths)
+    # Its texts are encoded once, and their vectors cut.
+    saved.remember()
+    models = [saved, *(load(saved, dim=width) for width in widths)]
+    results = [replace(row, task=MATRYOSHKA) for model in models for row in evaluate_pairs(model, data)]
+    spearman = [row for row in results if (row.metric, row.subset) == ("spearman", "all")]
+    rows = [
+        [width, row.dataset, f"{100 * row.value:.2f}"]
+        for width, row in zip(["all", *map(str, widths)], spearman, strict=True)
+    ]
+    table = markdown(["dimensions", "data", "x100"], rows, numeric=("dimensions", "x100"))
+    section = {"Dimensions": f"Spearman x100 with the first numbers of each vector:\n\n{table}"}
     # The results of the trained model are those on test, if there is one.
-    test_rows = []
-    if job.test is not None:
-        test_rows = [row for row in results if row.model == saved.name]
-    return [row for row in results if row not in test_rows], {"Dimensions": described(results, widths)}
+    return [row for row in results if job.test is None or row.model != saved.name], section
 
 
 def _describe_scoring(sets: Sets) -> dict[str, str]:
