@@ -109,7 +109,7 @@ def test_training_says_how_to_go_on(run, tiny_trunk, toy_pairs, tmp_path, monkey
         code, _, err = run(*words)
         assert (code, err.splitlines()[-1]) == (130, f"samesense: interrupted. {START_OVER}")
     with monkeypatch.context() as patch:
-        patch.setattr("samesense.recipes.run.training_phase.fit", pressed)
+        patch.setattr("samesense.recipes.run.job.fit", pressed)
         code, _, err = run(*words)
         assert (code, err.splitlines()[-1]) == (130, f"samesense: interrupted. {RERUN_WITH_FLAG}")
     with monkeypatch.context() as patch:

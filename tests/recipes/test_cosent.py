@@ -11,6 +11,7 @@ from samesense.recipes.cosent.recipe import prepare
 from samesense.recipes.cosent.settings import CosentSettings
 from samesense.recipes.methods import METHODS
 from samesense.recipes.planning.dev_split import hold_out
+from samesense.recipes.run import job as run_job
 from samesense.recipes.run import runner, training_phase
 from samesense.recipes.run.job import Job
 from samesense.recipes.run.run_folder import check_new
@@ -102,7 +103,7 @@ def test_a_run_stopped_after_its_training_is_evaluated_by_resume(parts, settings
         patch.setattr(*target, stop)
         METHODS["cosent"].run(parts["train"], quick, tmp_path / "run", **sets)
     if stopped_at != "save":
-        monkeypatch.setattr(training_phase, "fit", stop)  # nothing is trained again
+        monkeypatch.setattr(run_job, "fit", stop)  # nothing is trained again
     resumed = METHODS["cosent"].run(parts["train"], quick, tmp_path / "run", **sets, resume=True)
     assert [row.value for row in resumed.results] == [row.value for row in whole.results]
     assert read_results(tmp_path / "run" / "results.jsonl") == resumed.results
@@ -194,11 +195,11 @@ def test_a_run_refused_before_its_training_leaves_the_folder_to_the_corrected_on
         raise ModelError("the training diverged")
 
     with monkeypatch.context() as patch, pytest.raises(ConfigError, match="do not fit"):
-        patch.setattr(training_phase, "fit", refuse)
+        patch.setattr(run_job, "fit", refuse)
         METHODS["cosent"].run(parts["train"], quick, output)
     assert [path.name for path in output.iterdir()] == [".lock"]
     with monkeypatch.context() as patch, pytest.raises(ModelError, match="diverged"):
-        patch.setattr(training_phase, "fit", diverge)
+        patch.setattr(run_job, "fit", diverge)
         METHODS["cosent"].run(parts["train"], quick, output)
     # Its history can be read until the corrected run.
     assert {"manifest.json", "history.jsonl"} <= {path.name for path in output.iterdir()}

@@ -13,7 +13,7 @@ from samesense.losses.cosent import CrossCoSENT
 from samesense.metrics import spearman
 from samesense.recipes.cosent.settings import CosentSettings
 from samesense.recipes.methods import METHODS
-from samesense.recipes.run import training_phase
+from samesense.recipes.run import job as run_job
 from samesense.recipes.settings import bind, read_settings
 from samesense.reports import read_results
 from tests.conftest import WORDS
@@ -123,11 +123,11 @@ def test_a_killed_run_goes_on_to_the_same_result(parts, settings, tmp_path, monk
     settings = settings.model_copy(update={"epochs": 2.0, "eval_steps": 5})
     sets = {"dev": parts["dev"], "test": parts["test"]}
     whole = METHODS["cosent"].run(parts["train"], settings, tmp_path / "whole", **sets)
-    real = training_phase.fit
-    monkeypatch.setattr(training_phase, "fit", lambda *a, **k: real(*a, **{**k, "callbacks": [KillAtStep13()]}))
+    real = run_job.fit
+    monkeypatch.setattr(run_job, "fit", lambda *a, **k: real(*a, **{**k, "callbacks": [KillAtStep13()]}))
     with pytest.raises(Killed):
         METHODS["cosent"].run(parts["train"], settings, tmp_path / "killed", **sets)
-    monkeypatch.setattr(training_phase, "fit", real)
+    monkeypatch.setattr(run_job, "fit", real)
     assert json.loads((tmp_path / "killed" / "manifest.json").read_text())["status"] == "running"
     resumed = METHODS["cosent"].run(parts["train"], settings, tmp_path / "killed", **sets, resume=True)
     assert [r.value for r in resumed.results] == [r.value for r in whole.results]

@@ -21,7 +21,6 @@ from samesense.recipes import lessons
 from samesense.recipes.context.documents import Documents, name_documents
 from samesense.recipes.context.settings import ContextSettings
 from samesense.recipes.cosent.settings import CosentSettings, choose
-from samesense.recipes.held_out.cross_validation import CrossValidation
 from samesense.recipes.mixed.data import Mixture, refuse
 from samesense.recipes.mixed.settings import MixedSettings
 from samesense.recipes.reading import Reading, read_labelled
@@ -106,48 +105,33 @@ class Method:
         """Return lines on how the data are used; raises if they do not fit the settings."""
         return []
 
-    def run(  # noqa: PLR0913 - the parts of a job
+    def run(
         self,
         train: Examples,
         settings: EncoderSettings,
         output: Path,
         *,
-        dev: PairData | None = None,
-        test: PairData | None = None,
-        guards: Sequence[PairData] = (),
-        concludes: bool = False,
-        cross_validation: CrossValidation | None = None,
-        refit: bool = False,
         resume: bool = False,
         overwrite: bool = False,
+        **parts: Any,
     ) -> TrainingRun:
         """Train with settings and data that are there already; see :func:`samesense.recipes.run.runner.run`.
 
-        For ``guards``, ``concludes``, ``cross_validation`` and ``refit`` see :class:`samesense.recipes.run.job.Job`.
+        ``parts`` are ``dev``, ``test``, ``guards``, ``concludes``, ``cross_validation`` and ``refit`` of
+        :class:`samesense.recipes.run.job.Job`.
         """
         # The time of the run includes the import of torch.
         begun = time.perf_counter()
-        with loading_torch():
-            from samesense.recipes.run.job import Job
         # Called only to raise: what it returns is in the summary of the training inputs too.
         self.describe_use(train, settings)
-        remarks = self.lessons(train, settings)
-        settings = settings.for_data(train)
-        job = Job(
-            method=self.name,
-            data=train,
-            settings=settings,
-            output=output,
-            dev=dev,
-            test=test,
-            guards=guards,
-            concludes=concludes,
-            cross_validation=cross_validation,
-            refit=refit,
-            begun=begun,
-            remarks=remarks,
-        )
+        job = self._job(train, settings, output, begun=begun, remarks=self.lessons(train, settings), **parts)
         return self._train(job, resume=resume, overwrite=overwrite)
+
+    def _job(self, train: Examples, settings: EncoderSettings, output: Path, **parts: Any) -> Job[Any, Any]:
+        with loading_torch():
+            from samesense.recipes.run.job import Job
+
+        return Job(method=self.name, data=train, settings=settings.for_data(train), output=output, **parts)
 
     def _train(self, job: Job[Any, Any], *, resume: bool, overwrite: bool) -> TrainingRun:
         from samesense.recipes.run.runner import run
@@ -169,7 +153,7 @@ class Method:
 
         ``pairs`` are ``dev``, ``test``, ``guards``, ``cross_validation`` and ``refit``, as for :meth:`run`.
         """
-        return self._estimate(self._job_to_estimate(train, settings, output, pairs))
+        return self._estimate(self._job(train, settings, output, concludes=True, **pairs))
 
     def _estimate(self, job: Job[Any, Any]) -> list[str]:
         with loading_torch():
@@ -182,16 +166,8 @@ class Method:
         with loading_torch():
             from samesense.recipes.run.estimate import measure_time
 
-        job = self._job_to_estimate(train, settings, output, pairs)
+        job = self._job(train, settings, output, concludes=True, **pairs)
         return sum(measure_time(job, self.prepare_inputs).seconds.values())
-
-    def _job_to_estimate(
-        self, train: Examples, settings: EncoderSettings, output: Path, pairs: Mapping[str, Any]
-    ) -> Job[Any, Any]:
-        from samesense.recipes.run.job import Job
-
-        data_settings = settings.for_data(train)
-        return Job(method=self.name, data=train, settings=data_settings, output=output, concludes=True, **pairs)
 
     def run_or_resume(
         self, train: Examples, settings: EncoderSettings, output: Path, *, dev: PairData | None = None

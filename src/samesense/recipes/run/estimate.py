@@ -23,7 +23,7 @@ from samesense.recipes.run.model_adapters import adapter_of, start_settings
 from samesense.recipes.run.outcome.conclude import check_outcome
 from samesense.recipes.run.outcome.learning_curve import COST
 from samesense.recipes.run.runner import check_job
-from samesense.training.fit import fit, pick_precision
+from samesense.training.fit import pick_precision
 from samesense.types import Pair
 
 TIMED_STEPS = 4
@@ -191,17 +191,7 @@ def _time_step(job: Job[Any, Any], model: Any, inputs: TrainingInputs, precision
     }
     set_seed(job.settings.seed)
     clock = _Clock()
-    output = fit(
-        model,
-        inputs.dataset,
-        inputs.loss(),
-        job.settings.model_copy(update=overrides),
-        job.output,
-        batches=inputs.batches,
-        collator=inputs.collator,
-        max_length=job.settings.max_seq_length,
-        callbacks=[clock, *inputs.callbacks],
-    )
+    output = inputs.fit(model, job.settings.model_copy(update=overrides), job.output, callbacks=[clock])
     # `fit` keeps Ctrl-C to itself, to write a checkpoint, and only reports it.
     if output.interrupted:
         raise KeyboardInterrupt

@@ -37,7 +37,6 @@ from samesense.recipes.run.model_adapters import Adapter, adapter_of, has_new_he
 from samesense.recipes.run.outcome.measure import Measured
 from samesense.recipes.settings import EncoderSettings
 from samesense.reports.figures.curves import Curve
-from samesense.training.fit import fit
 from samesense.training.step_scores import STEP_SCORES, StepScores, StopAtStep
 from samesense.types import Precision, Scores
 
@@ -91,18 +90,7 @@ def _train_fold(
     resume = (folder / CHECKPOINTS).is_dir()
     recorder = StepScores(folder / STEP_SCORES, score, every=_steps_between_scores(fold, selects), resume=resume)
     set_seed(settings.seed)
-    trained = fit(
-        model,
-        inputs.dataset,
-        inputs.loss(),
-        settings,
-        folder,
-        batches=inputs.batches,
-        collator=inputs.collator,
-        resume=resume,
-        max_length=settings.max_seq_length,
-        callbacks=[*inputs.callbacks, recorder],
-    )
+    trained = inputs.fit(model, settings, folder, resume=resume, callbacks=[recorder])
     if trained.interrupted:
         return None
     scores_by_share = {step / recorder.total: scores for step, scores in recorder.by_step.items()}

@@ -19,6 +19,7 @@ from samesense.recipes.held_out.cross_validation import CrossValidation
 from samesense.recipes.held_out.sets import Sets, sets_of_run
 from samesense.recipes.settings import EncoderSettings
 from samesense.training.batches import Batches, BatchSampler
+from samesense.training.fit import TrainOutput, fit
 from samesense.training.mixing import Mix
 from samesense.types import Result
 
@@ -95,6 +96,29 @@ class TrainingInputs:
     # what takes long, and is done once the folder is taken, so that an interrupted run can be resumed
     before_training: Callable[[], None] | None = None
     after_training: Callable[[], FurtherResults] | None = None  # evaluates the saved model further
+
+    def fit(
+        self,
+        model: Any,
+        settings: EncoderSettings,
+        folder: Path,
+        *,
+        callbacks: Sequence[TrainerCallback] = (),
+        **options: Any,
+    ) -> TrainOutput:
+        """Train a model; for the other ``options`` and what is raised see :func:`samesense.training.fit.fit`."""
+        return fit(
+            model,
+            self.dataset,
+            self.loss(),
+            settings,
+            folder,
+            batches=self.batches,
+            collator=self.collator,
+            max_length=settings.max_seq_length,
+            callbacks=[*self.callbacks, *callbacks],
+            **options,
+        )
 
 
 Prepare = Callable[[Any, Job[Any, Any]], TrainingInputs]

@@ -26,7 +26,7 @@ from samesense.recipes.run.model_adapters import Adapter, adapter_of
 from samesense.recipes.run.outcome.conclude import keeps_start_in_any_case
 from samesense.recipes.run.outcome.measure import Measured
 from samesense.recipes.run.outcome.merge import merge
-from samesense.training.fit import TrainOutput, fit
+from samesense.training.fit import TrainOutput
 from samesense.training.step_scores import STEP_SCORES, StepScores
 from samesense.types import Precision
 
@@ -134,18 +134,13 @@ def _train(
     start = copy_weights(model) if job.settings.merge or share < 1 else {}
     selection = _prepare_selection(job, sets, choice, resume=resume)
     set_seed(job.settings.seed)  # a loss may have weights of its own
-    trained = fit(
+    trained = inputs.fit(
         model,
-        inputs.dataset,
-        inputs.loss(),
         job.settings.model_copy(update={"precision": choice.precision}),
         job.output,
         dev_score=selection.fit_score,
-        batches=inputs.batches,
-        collator=inputs.collator,
         resume=resume,
-        max_length=job.settings.max_seq_length,
-        callbacks=[*inputs.callbacks, *selection.callbacks],
+        callbacks=selection.callbacks,
     )
     laps.add(trained.spent)
     if is_main() and not trained.interrupted:
