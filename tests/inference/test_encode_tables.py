@@ -371,6 +371,6 @@ def test_an_exported_model_cuts_texts_as_torch_does(exported, sentences):
         model.encoder.default_prompt_name = "it" if prompt else None
         onnx = OnnxEncoder(exported)
         onnx.description = onnx.description.model_copy(update={"prompt": prompt})
-        windows = cut_into_windows(texts, onnx.reading)
+        windows = cut_into_windows(texts, onnx.reading_for(None))
         assert windows == model.windows(texts) and windows.counts[0] > 1 and windows.counts[1] == 1
-        assert max(onnx.reading.lengths(windows.texts)) <= onnx.description.max_tokens
+        assert max(onnx.reading_for(None).lengths(windows.texts)) <= onnx.description.max_tokens

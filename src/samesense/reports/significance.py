@@ -144,9 +144,13 @@ def _compare_family(
                 tested.append(compare_runs(model_runs, family[key][reference], samples))
             except DataError as error:
                 problems.append(f"{key[1]}, {key[2]}: {model} against {reference} is undefined: {error}")
-    adjusted = holm([comparison.p_value for comparison in tested])
-    comparisons = [replace(comparison, adjusted=p) for comparison, p in zip(tested, adjusted, strict=True)]
-    return comparisons, problems
+    return adjusted_together(tested), problems
+
+
+def adjusted_together(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """Return comparisons with their p-values adjusted by Holm over all of them."""
+    adjusted = holm([comparison.p_value for comparison in comparisons])
+    return [replace(comparison, adjusted=p) for comparison, p in zip(comparisons, adjusted, strict=True)]
 
 
 def runs_behind(key: Key, runs: Seeds, evidence: Sequence[Evidence]) -> dict[str, list[Evidence]]:
@@ -184,11 +188,8 @@ def compare_runs(model_runs: Sequence[Evidence], reference_runs: Sequence[Eviden
         metric=model_runs[0].metric,
         model=model_runs[0].model,
         reference=reference_runs[0].model,
-        difference=difference.difference,
-        low=difference.low,
-        high=difference.high,
-        p_value=difference.p_value,
         adjusted=difference.p_value,
+        **vars(difference),
         n=len(labels),
         seeds=min(trained, default=None),
     )

@@ -12,10 +12,17 @@ from samesense.errors import DataError
 from samesense.evaluation.run import EvaluatedModel
 from samesense.evaluation.suites import SUITES
 from samesense.execution.speed import Speed
-from samesense.metrics import holm
 from samesense.metrics.seeds import Resampled, compare_resampled, interval_of_runs, mean_of_sets, resampled_figures
 from samesense.reports.headline import headlines
-from samesense.reports.significance import SAMPLES, Comparison, aligned, in_seed_order, runs_behind, seed_order
+from samesense.reports.significance import (
+    SAMPLES,
+    Comparison,
+    adjusted_together,
+    aligned,
+    in_seed_order,
+    runs_behind,
+    seed_order,
+)
 from samesense.results.measures import Measure, measure_of
 from samesense.results.results import mean_name
 from samesense.types import Evidence, Result
@@ -241,9 +248,7 @@ def _standings(
 
 def _of_the_best(context: _Context, names: Sequence[str]) -> tuple[Comparison, ...]:
     """Compare the first model with each of the others, p-values adjusted by Holm over all pairs of models."""
-    compared = [context.compare(model, rival) for model, rival in combinations(names, 2)]
-    adjusted = holm([comparison.p_value for comparison in compared])
-    comparisons = [replace(comparison, adjusted=p) for comparison, p in zip(compared, adjusted, strict=True)]
+    comparisons = adjusted_together([context.compare(model, rival) for model, rival in combinations(names, 2)])
     return tuple(comparison for comparison in comparisons if comparison.model == names[0])
 
 
@@ -382,11 +387,8 @@ class _Context:
             metric=self.metric,
             model=model,
             reference=rival,
-            difference=result.difference,
-            low=result.low,
-            high=result.high,
-            p_value=result.p_value,
             adjusted=result.p_value,
+            **vars(result),
             n=self.n,
             seeds=min(trained, default=None),
         )
@@ -396,7 +398,4 @@ def _against(context: _Context, names: Sequence[str], reference: str) -> dict[st
     if reference not in names:
         return {}
     comparisons = [context.compare(name, reference) for name in names if name != reference]
-    adjusted = holm([comparison.p_value for comparison in comparisons])
-    return {
-        comparison.model: replace(comparison, adjusted=p) for comparison, p in zip(comparisons, adjusted, strict=True)
-    }
+    return {comparison.model: comparison for comparison in adjusted_together(comparisons)}

@@ -61,13 +61,6 @@ class FunctionEncoder:
         self.encode_uncached = uncached or function
 
     @property
-    def reading(self) -> Reading | None:
-        """How much the function reads of a text; ``None`` for all of it."""
-        if self._reading is None:
-            return None
-        return self._reading()
-
-    @property
     def identity(self) -> str:
         """A text that is the same only for functions that give the same vectors."""
         if self._identity is None:
@@ -83,10 +76,12 @@ class FunctionEncoder:
         return self._behind is not None and self._behind.tells_tasks_apart
 
     def reading_for(self, task: TaskName | None) -> Reading | None:
-        """Return how texts of a task are read."""
-        if self._behind is None:
-            return self.reading
-        return self._behind.reading_for(task)
+        """Return how texts of a task are read; ``None`` for all of them."""
+        if self._behind is not None:
+            return self._behind.reading_for(task)
+        if self._reading is None:
+            return None
+        return self._reading()
 
     def encode(
         self,

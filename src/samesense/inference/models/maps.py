@@ -62,8 +62,6 @@ def _behind(model: Model, apply: Callable[[Embeddings], Embeddings], words: str,
         f"{model.protocol}, {words}",
         partial(_mapped_identity, model, identity),
         uncached=partial(_mapped_vectors, apply, model.encode_uncached),
-        # A partial, because a lambda cannot be pickled.
-        reading=partial(getattr, model, "reading"),
         behind=model,
     )
 

@@ -285,14 +285,13 @@ class Model:
     @property
     def reading(self) -> Reading | None:
         """How much the model reads of a text; ``None`` for all of it."""
-        limits: Reading | None = getattr(self._embedder, "reading", None)
-        return limits
+        return self.reading_for(None)
 
     def reading_for(self, task: TaskName | None) -> Reading | None:
         """Return how much the model reads of a text of a task; ``None`` for all of it."""
         by_task: Callable[[TaskName | None], Reading | None] | None = getattr(self._embedder, "reading_for", None)
         if by_task is None:
-            return self.reading
+            return None
         return by_task(task)
 
     def look(self, texts: Sequence[str], task: TaskName | None = None) -> None:

@@ -85,11 +85,6 @@ class TorchEncoder:
         """Whether queries and documents are encoded differently."""
         return tells_tasks_apart(self.sentence_transformer)
 
-    @property
-    def reading(self) -> Reading:
-        """How the model reads texts that are neither query nor document."""
-        return self.reading_for(None)
-
     def reading_for(self, task: TaskName | None) -> Reading:
         """Return how the model reads texts of a task."""
         return reading_of(self.sentence_transformer, task)

@@ -56,11 +56,6 @@ class TokenEncoder(ABC):
             details.append(f"prompt {description.prompt!r}")
         return details
 
-    @property
-    def reading(self) -> Reading:
-        """How the model reads texts that are neither query nor document."""
-        return self.reading_for(None)
-
     def reading_for(self, task: TaskName | None) -> Reading:
         """Return how the model reads texts of a task."""
         description = self.description
