@@ -38,7 +38,6 @@ def test_tsv_files_are_found_by_name_packed_or_not(tmp_path):
     assert list(splits) == ["sts12.test", "mr"]
     assert splits["sts12.test"].load().scale == (0, 5)
     assert splits["mr"].load().texts == ["good .", ""]
-    assert splits["mr"].where == str(tmp_path)
 
 
 def test_stsb_is_english_or_chinese_by_its_text(tmp_path):

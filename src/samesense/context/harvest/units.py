@@ -213,7 +213,6 @@ class NeighbourUnits:
         self._population = population
         self._neighbours = neighbours
         self._size = size
-        self.spacing = spacing
         self._rounds = [number for number, (D, _) in enumerate(neighbours.rounds) if spacing == D]
         self._leaders = -(-len(population) // spacing)
 

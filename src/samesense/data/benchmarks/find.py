@@ -30,7 +30,6 @@ class BenchmarkSplit:
 
     benchmark: Benchmark  # its row of the catalogue
     split: str  # the split, as in the catalogue
-    where: str  # the folder or hub name it was found under
     load: Load  # reads it as PairData or LabelledSentences, as the shape of the benchmark says
 
     @property
@@ -55,7 +54,7 @@ def find_splits(folder: str | Path) -> dict[str, BenchmarkSplit]:
         for split in benchmark.rows:
             load = _find_reader(root, benchmark, split)
             if load is not None:
-                benchmark_split = BenchmarkSplit(benchmark=benchmark, split=split, where=str(folder), load=load)
+                benchmark_split = BenchmarkSplit(benchmark=benchmark, split=split, load=load)
                 splits[benchmark_split.name] = benchmark_split
     return splits
 
@@ -68,9 +67,7 @@ def hub_splits(name: str) -> dict[str, BenchmarkSplit]:
     if not benchmark.hub:
         raise DataError(f"{name}: no usable copy on the hub is known. Name a folder that holds its files.")
     splits = [
-        BenchmarkSplit(
-            benchmark=benchmark, split=split, where=", ".join(sources), load=partial(_read_and_join, benchmark, sources)
-        )
+        BenchmarkSplit(benchmark=benchmark, split=split, load=partial(_read_and_join, benchmark, sources))
         for split, sources in benchmark.hub.items()
     ]
     return {benchmark_split.name: benchmark_split for benchmark_split in splits}
@@ -83,7 +80,7 @@ def split_of_file(path: str | Path) -> BenchmarkSplit | None:
         for split in benchmark.rows:
             if is_split(file, benchmark, split):
                 load = partial(read_known, str(file), benchmark)
-                return BenchmarkSplit(benchmark=benchmark, split=split, where=str(path), load=load)
+                return BenchmarkSplit(benchmark=benchmark, split=split, load=load)
     return None
 
 

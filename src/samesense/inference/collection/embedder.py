@@ -37,7 +37,6 @@ class Embedder:
         precision: arithmetic, for display and for opening the model again.
         windows: cuts texts into windows that the encoder reads without truncation.
         look: counts truncated texts among those whose vectors are cached.
-        longest: tokens read of a text, ``None`` for any number.
         encode_queries: encodes queries, where they are encoded differently from documents.
         reading: how much of a text the model reads, ``None`` for all of it.
         files: hash of the model's files, which identifies it without torch; empty unless the model is in files, in
@@ -51,7 +50,6 @@ class Embedder:
     windows: Callable[[Sequence[str]], Windows] = cut_into_windows
     look: Look | None = None
     encode_queries: Encode | None = None
-    longest: int | None = None
     reading: Reading | None = None
     files: str = ""
 
@@ -127,13 +125,7 @@ def embedder_of(model: Model, name: str, *, identity: str | None = None) -> Embe
         protocol_precision = "bfloat16"
     precision = backend_precision or protocol_precision
     if not model.tells_tasks_apart:
-        reading = model.reading
-        longest = None
-        if reading is not None:
-            longest = reading.longest
-        return Embedder(
-            model.encode, identity, name, precision, model.windows, model.look, longest=longest, reading=reading
-        )
+        return Embedder(model.encode, identity, name, precision, model.windows, model.look, reading=model.reading)
     return Embedder(
         partial(model.encode, task="document"),
         identity,

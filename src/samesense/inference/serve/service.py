@@ -124,7 +124,6 @@ class Service(ABC, Generic[Item]):
         self.serving = serving
         self.limits = limits
         self.metrics = metrics
-        self.executor = on
         self.batcher: Batcher[Item] = Batcher(
             run,
             on,
