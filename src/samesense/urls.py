@@ -165,12 +165,15 @@ def delivered(url: str, content: bytes) -> None:
 
 
 def is_file(name: str | Path) -> bool:
-    """Return whether there is a file or an object of this name."""
+    """Return whether there is a file or an object of this name; false for a text too long to be one."""
     if is_url(name):
         store, path = store_of(str(name))
         with _asking(str(name)):
             return bool(store.isfile(path))
-    return is_readable(Path(local(str(name))).expanduser())
+    try:
+        return is_readable(Path(local(str(name))).expanduser())
+    except (OSError, RuntimeError):  # also for the home of an unknown user
+        return False
 
 
 def whole(name: str) -> str:

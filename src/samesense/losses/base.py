@@ -84,6 +84,7 @@ class EmbeddingLoss(LossModule):
     """
 
     takes = "two text columns"
+    two_views = False  # of a single column, by dropout
     columns: tuple[int, int | None] = (2, 2)
     labels: LabelKind = "none"
 
@@ -131,7 +132,9 @@ class EmbeddingLoss(LossModule):
         return F.pad(rows[:, :width], (0, rows.shape[1] - width))
 
     def views(self, columns: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return the columns to encode; a loss may repeat one."""
+        """Return the columns to encode: a single one twice where dropout is to make two views of it."""
+        if self.two_views and len(columns) == 1:
+            return columns * 2
         return columns
 
     def before_gather(self, embeddings: list[Tensor], labels: Tensor | None) -> tuple[list[Tensor], Tensor | None]:

@@ -164,6 +164,7 @@ class InfoNCE(EmbeddingLoss):
 
     takes = "one text column or more: anchor, positive (or, without it, two views of the anchor), then hard negatives"
     columns: tuple[int, int | None] = (1, None)
+    two_views = True
 
     def __init__(
         self,
@@ -189,12 +190,6 @@ class InfoNCE(EmbeddingLoss):
             self.takes = "three text columns: anchor, positive, hard negative"
             self.columns = (3, 3)
             self.labels = "binary"
-
-    def views(self, columns: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return a single column twice, so that dropout makes two views of it."""
-        if len(columns) == 1:
-            return columns * 2
-        return columns
 
     def loss(self, tensors: list[Tensor], labels: Any) -> Tensor:
         """Return :func:`samesense.losses.info_nce`, without placeholder negatives."""

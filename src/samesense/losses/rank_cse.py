@@ -239,12 +239,6 @@ class RankCSE(EmbeddingLoss):
         if not self.teachers:
             self.labels = "none"
 
-    def views(self, columns: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return the column twice, so that dropout makes two views of it."""
-        if self.two_views and len(columns) == 1:
-            return columns * 2
-        return columns
-
     def before_gather(self, embeddings: list[Tensor], labels: Tensor | None) -> tuple[list[Tensor], Tensor | None]:
         """Return the views, followed by the embeddings of each teacher.
 

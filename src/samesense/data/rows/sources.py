@@ -268,7 +268,7 @@ def read_rows(source: str | Path) -> Iterator[Row]:
     format.
     """
     path = str(source) if is_url(source) else Path(local(str(source))).expanduser()
-    if not is_there(path):
+    if not is_file(path):
         raise missing_file_error(str(source))
     suffix, packing = split_suffix(str(path))
     if not suffix and str(path).lower().endswith(WORKBOOKS):
@@ -292,13 +292,6 @@ def read_rows(source: str | Path) -> Iterator[Row]:
     return rows_of_lines(suffix, path, read_lines(path, carriage_returns=suffix == ".csv"))
 
 
-def is_there(source: str | Path) -> bool:
-    """Return whether there is a file, or an object of a store, of this name."""
-    if is_url(source):
-        return is_file(source)
-    return leads_to(source, Path.is_file)
-
-
 def rows_of_lines(suffix: str, path: str | Path, lines: Iterable[Line]) -> Iterator[Row]:
     """Yield the rows in lines: of ``.tsv``, ``.csv`` or JSON lines; without a suffix, each line is a text."""
     if not suffix:
@@ -315,7 +308,7 @@ def line_rows(source: str | Path, *, blank_end: bool = False) -> Iterator[Row]:
     """
     if str(source) == STANDARD_INPUT:
         lines = standard_input()
-    elif is_there(source):
+    elif is_file(source):
         lines = read_lines(source)
     else:
         raise missing_file_error(str(source))

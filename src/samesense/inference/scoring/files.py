@@ -16,7 +16,6 @@ from samesense.data.rows.compression import split_suffix
 from samesense.data.rows.sources import (
     Source,
     in_memory,
-    is_there,
     load_rows,
     missing_file_error,
     name_of,
@@ -34,7 +33,7 @@ from samesense.inference.scoring.writers import TextWriter, added_text, decimal_
 from samesense.inference.tables import FORMATS, Table, write_tables
 from samesense.places import writing_outputs
 from samesense.types import Row
-from samesense.urls import local
+from samesense.urls import is_file, local
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -141,7 +140,7 @@ class ScoredSource:
         self.name = name or name_of(source)
         self.source = local(source) if isinstance(source, str) else source
         self.is_text = not in_memory(source) and is_written(str(source))
-        if self.is_text and not is_there(str(self.source)):
+        if self.is_text and not is_file(str(self.source)):
             raise missing_file_error(str(source))
 
     def written(self) -> WrittenTable:

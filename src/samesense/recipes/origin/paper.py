@@ -32,7 +32,8 @@ from samesense.execution.progress import stage
 from samesense.execution.trainer import newest_checkpoint
 from samesense.files import replacing, write_text
 from samesense.hashes import source_hash
-from samesense.recipes.origin.settings import Arithmetic, OriginSettings, settled
+from samesense.inference.names import settled_name
+from samesense.recipes.origin.settings import Arithmetic, OriginSettings
 from samesense.recipes.stages import Interrupted, Stages
 from samesense.training.callbacks import History, Progress
 
@@ -60,7 +61,7 @@ class PaperMaker:
         self._settings = settings
         self._device = device
         self._scheme = settings.scheme()
-        self._language_model = settled(settings.language_model)
+        self._language_model = settings.language_model and settled_name(settings.language_model)
         if self._language_model is not None and self._scheme.weights.generative:
             # Only to raise now: scoring opens it again, after hours of training.
             open_language_model(self._language_model)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -292,13 +291,3 @@ class OriginSettings(Settings):
 def choose_origin(config: str, overrides: Mapping[str, Any]) -> OriginSettings:
     """Return the settings of a shipped file (by name) or the user's own (by path), and then those that were given."""
     return bind(OriginSettings, read_settings(config, "origin"), overrides)
-
-
-def settled(model: str | None) -> str | None:
-    """Return a name that means the same from every folder: a path made absolute, or the name on the hub."""
-    path = None
-    if model is not None:
-        path = Path(model).expanduser()
-    if path is not None and path.is_dir():
-        return str(path.resolve())
-    return model

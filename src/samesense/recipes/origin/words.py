@@ -34,7 +34,8 @@ from samesense.execution.threads import torch_threads
 from samesense.execution.unread import counted, note
 from samesense.files import read_json, write_json
 from samesense.hashes import rows_hash
-from samesense.recipes.origin.settings import LANGUAGE_MODEL, Arithmetic, OriginSettings, settled
+from samesense.inference.names import settled_name
+from samesense.recipes.origin.settings import LANGUAGE_MODEL, Arithmetic, OriginSettings
 from samesense.recipes.stages import Interrupted, Stages
 from samesense.types import Embeddings
 
@@ -74,7 +75,7 @@ class WordMaker:
 
     def __init__(self, settings: OriginSettings, device: str) -> None:
         self._settings = settings
-        self._name = str(settled(settings.language_model or LANGUAGE_MODEL))
+        self._name = settled_name(settings.language_model or LANGUAGE_MODEL)
         self._precision = inference_precision(settings.score_precision, torch.device(device))
         layers = settings.own_layer, settings.state_layer
         # The folder is not known yet, and the reader does not depend on it.
