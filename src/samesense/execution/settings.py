@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
@@ -34,15 +34,6 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
 
-    defaults: ClassVar[Mapping[str, Any]] = {}
-    """Other defaults of a class for settings that it inherits."""
-
-    @classmethod
-    def __pydantic_init_subclass__(cls, **_: Any) -> None:
-        # Each class has its own copies of inherited fields, and builds its schema of them at first use.
-        for name, default in vars(cls).get("defaults", {}).items():
-            cls.model_fields[name].default = default
-
     @field_validator("*")
     @classmethod
     def _is_usable(cls, value: Any, info: ValidationInfo) -> Any:
@@ -58,3 +49,18 @@ class Settings(BaseModel):
                 raise ConfigError(
                     f"{name} has no effect where {where}; received {name} {getattr(self, name)}. Leave it out."
                 )
+
+
+Kind = TypeVar("Kind", bound=Settings)
+
+
+def with_defaults(**defaults: Any) -> Callable[[type[Kind]], type[Kind]]:
+    """Give a class other defaults of settings that it inherits."""
+
+    def change(settings: type[Kind]) -> type[Kind]:
+        # Each class has its own copies of inherited fields, and builds its schema of them at first use.
+        for name, default in defaults.items():
+            settings.model_fields[name].default = default
+        return settings
+
+    return change

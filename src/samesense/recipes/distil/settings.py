@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
 from samesense.errors import ConfigError
+from samesense.execution.settings import with_defaults
 from samesense.recipes.settings import bind, read_settings
 from samesense.recipes.unsupervised.settings import RankcseSettings
 from samesense.types import PoolingName
@@ -15,19 +16,11 @@ from samesense.types import PoolingName
 NO_TEACHER = "A student learns from a teacher, and none was named. Give a teacher."
 
 
+@with_defaults(
+    learning_rate=3e-4, batch_size=64, epochs=1.0, head="none", rank="listnet", tau3=0.05, contrast=0.0, beta=0.0
+)
 class DistilSettings(RankcseSettings):
     """Settings of a student and of its training; the defaults are those of ``configs/distil/encoder.toml``."""
-
-    defaults: ClassVar = {
-        "learning_rate": 3e-4,
-        "batch_size": 64,
-        "epochs": 1.0,
-        "head": "none",
-        "rank": "listnet",
-        "tau3": 0.05,
-        "contrast": 0.0,
-        "beta": 0.0,
-    }
 
     model: str = Field(
         "layers:3", description="the student: layers:N of the first teacher, static[:DIM], or a folder or hub name"

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from pydantic import Field, model_validator
 
 from samesense.data.documents import Paragraphs
 from samesense.data.sentence_splitting import Language
 from samesense.errors import ConfigError
+from samesense.execution.settings import with_defaults
 from samesense.training.settings import TrainerSettings
 
 
+@with_defaults(learning_rate=1e-4, warmup_ratio=0.05)
 class PretrainSettings(TrainerSettings):
     """Settings of pretraining; the defaults are for some million words, and a model that has read others before."""
-
-    defaults: ClassVar = {"learning_rate": 1e-4, "warmup_ratio": 0.05}
 
     model: str = Field(description="what is trained on: folder, hub name, or default")
     layers: int | None = Field(None, ge=1, description="keep this number of the lowest layers [all]")

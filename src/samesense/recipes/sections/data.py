@@ -6,13 +6,14 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import Field
 
 from samesense.data.documents import Document, read_documents
 from samesense.data.held_out import HeldOutSections
 from samesense.data.section_triplets import Triplet, draw_section_triplets
+from samesense.execution.settings import with_defaults
 from samesense.hashes import text_hash
 from samesense.places import JOINT
 from samesense.recipes.settings import KEEP_START, EncoderSettings, KeepStart
@@ -20,10 +21,9 @@ from samesense.recipes.settings import KEEP_START, EncoderSettings, KeepStart
 NAMES = ("anchor", "positive", "negative")
 
 
+@with_defaults(epochs=1.0)
 class SectionsSettings(EncoderSettings):
     """Settings of section triplets; the defaults are those of the recipe's sources."""
-
-    defaults: ClassVar = {"epochs": 1.0}
 
     per_document: int = Field(100, ge=1, description="most triplets drawn from a document")
     triplets_seed: int = Field(0, ge=0, description="seed of the drawing, the same for all seeds of a model")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import Field, model_validator
 
 from samesense.errors import ConfigError
+from samesense.execution.settings import with_defaults
 from samesense.losses.spec import Encoder
 from samesense.recipes.settings import BI_ONLY, EncoderSettings
 
@@ -18,10 +19,9 @@ EPOCHS_OF_SENTENCES = 4.0
 """Epochs of training on sentences. Measured: with 2,700 sentences, held-out scores still rise after three."""
 
 
+@with_defaults(learning_rate=1e-4, weight_decay=0.0, batch_size=64, epochs=1.0)
 class SurrogateSettings(EncoderSettings):
     """Settings of training on an Origin's scores; the defaults are the paper's, where it states them."""
-
-    defaults: ClassVar = {"learning_rate": 1e-4, "weight_decay": 0.0, "batch_size": 64, "epochs": 1.0}
 
     encoder: Encoder = Field("bi", description="bi embeds the sentences apart; cross reads both together")
     learn_from: Literal["auto", "sentences", "pairs"] = Field(

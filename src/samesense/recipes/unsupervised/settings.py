@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 from samesense.data import PairData, concat, read_pairs
 from samesense.data.sentences import Sentences, read_unlabelled
 from samesense.errors import ConfigError
+from samesense.execution.settings import with_defaults
 from samesense.recipes.settings import KEEP_START, EncoderSettings, KeepStart
 from samesense.types import PoolingName, Precision
 
@@ -17,19 +18,12 @@ Head = Literal["train-only", "kept", "none"]
 """A layer behind the pooling: thrown away after training, a part of the model, or not there."""
 
 
+@with_defaults(learning_rate=3e-5, weight_decay=0.0, warmup_ratio=0.0, batch_size=64, epochs=1.0)
 class ViewSettings(EncoderSettings):
     """What SimCSE and RankCSE share: two dropout views of a sentence, and a head behind the pooling."""
 
     bare_pooling: ClassVar[PoolingName] = "cls"
     bare_length: ClassVar[int] = 32
-
-    defaults: ClassVar = {
-        "learning_rate": 3e-5,
-        "weight_decay": 0.0,
-        "warmup_ratio": 0.0,
-        "batch_size": 64,
-        "epochs": 1.0,
-    }
 
     eval_steps: int | None = Field(
         125, ge=1, description="steps between evaluations on the dev set, with at least one at the end"
@@ -94,10 +88,9 @@ class SimcseSettings(ViewSettings):
         return self
 
 
+@with_defaults(learning_rate=2e-5, warmup_ratio=0.05, batch_size=128, epochs=4.0)
 class RankcseSettings(ViewSettings):
     """Settings of the RankCSE recipe; the defaults are the paper's for ListMLE on BERT-base."""
-
-    defaults: ClassVar = {"learning_rate": 2e-5, "warmup_ratio": 0.05, "batch_size": 128, "epochs": 4.0}
 
     teacher: tuple[str, ...] = Field((), description="what to learn the ranking from; several are averaged")
     teacher_weights: tuple[float, ...] | None = Field(None, description="weight of each teacher, of any sum [equal]")
