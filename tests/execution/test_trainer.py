@@ -8,6 +8,7 @@ from torch import nn
 from transformers import Trainer, TrainingArguments
 
 from samesense.errors import ModelError
+from samesense.execution import trainer as module
 from samesense.execution.trainer import newest_checkpoint, run_trainer, training_arguments
 from tests.messages import listen
 
@@ -36,14 +37,14 @@ class Line(nn.Module):
         return {"loss": loss if self.training else loss * 0 + self.losses.pop(0), "logits": x}
 
 
-def run_with(losses, folder):
+def run_with(losses, folder, metric="eval_loss"):
     settings = SimpleNamespace(learning_rate=0.1, warmup_ratio=0.0, weight_decay=0.0, seed=0, precision="float32")
     arguments = training_arguments(
         TrainingArguments,
         settings,
         folder,
         eval_steps=2,
-        metric="eval_loss",
+        metric=metric,
         use_cpu=True,
         max_steps=2 * len(losses),
         label_names=["labels"],
@@ -69,3 +70,12 @@ def test_a_training_of_any_kind_without_a_figure_is_an_error(bad, tmp_path):
     with pytest.raises(ModelError, match=r"No evaluation of the training had a figure, of 3 in 6 steps"):
         run_with([bad] * 3, tmp_path / "checkpoints")
     assert not (tmp_path / "checkpoints").exists()
+
+
+@pytest.mark.parametrize(("seconds", "expected"), [(0, ["checkpoint-4", "checkpoint-6"]), (60, [])])
+def test_what_no_checkpoint_is_chosen_from_writes_few_and_none_at_its_end(seconds, expected, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "CHECKPOINT_SECONDS", seconds)
+    run_with([1.0] * 4, tmp_path / "checkpoints", metric=None)
+    assert sorted(path.name for path in (tmp_path / "checkpoints").glob("*")) == expected
+    run_with([1.0] * 4, tmp_path / "chosen")
+    assert (tmp_path / "chosen" / "checkpoint-8").is_dir()

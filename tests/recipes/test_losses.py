@@ -11,6 +11,7 @@ from transformers import TrainerCallback
 from samesense.data import read_pairs
 from samesense.encoder.assembly.build import build
 from samesense.errors import DataError
+from samesense.execution import trainer
 from samesense.losses.contrastive import Contrastive
 from samesense.losses.cosent import CoSENT
 from samesense.losses.info_nce import InfoNCE
@@ -20,7 +21,8 @@ from samesense.losses.softmax import Softmax
 from samesense.losses.triplet import Triplet
 from samesense.recipes.cosent.settings import CosentSettings
 from samesense.recipes.methods import METHODS
-from samesense.recipes.run import runner, training_phase
+from samesense.recipes.run import job as run_job
+from samesense.recipes.run import runner
 from samesense.recipes.run.model_adapters import BiEncoder
 from samesense.recipes.run.training_phase import dev_score
 from samesense.training import fit as module
@@ -146,14 +148,15 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(loss, batches, topics, 
     def run(name, **options):
         return METHODS["cosent"].run(train, settings, tmp_path / name, test=test, **options)
 
+    monkeypatch.setattr(trainer, "CHECKPOINT_SECONDS", 0)
     if loss == "cosent":
         monkeypatch.setattr(runner, "pick_precision", lambda *_: runner.PrecisionChoice("bfloat16", "measured first"))
     whole = run("whole")
     real = module.fit
-    monkeypatch.setattr(training_phase, "fit", lambda *a, **k: real(*a, **{**k, "callbacks": [KillAtStep8()]}))
+    monkeypatch.setattr(run_job, "fit", lambda *a, **k: real(*a, **{**k, "callbacks": [KillAtStep8()]}))
     with pytest.raises(Killed):
         run("killed")
-    monkeypatch.setattr(training_phase, "fit", real)
+    monkeypatch.setattr(run_job, "fit", real)
     head = tmp_path / "killed" / "checkpoints" / "checkpoint-6" / "loss.pt"
     assert head.exists() == (loss == "softmax")
     assert json.loads((tmp_path / "killed" / "manifest.json").read_text())["status"] == "running"

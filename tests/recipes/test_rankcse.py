@@ -17,7 +17,7 @@ from samesense.data.sentences import read_unlabelled
 from samesense.errors import ConfigError, ModelError
 from samesense.losses.rank_cse import RankCSE
 from samesense.recipes.methods import METHODS
-from samesense.recipes.run import training_phase
+from samesense.recipes.run import job as run_job
 from samesense.recipes.run.job import Job
 from samesense.recipes.unsupervised import rankcse
 from samesense.recipes.unsupervised.settings import RankcseSettings
@@ -248,11 +248,9 @@ def test_resume_after_a_kill_gives_the_uninterrupted_run(corpus, settings, toy_p
         patch.setattr(teachers, "_encode_normalised", killed)
         with pytest.raises(Killed):
             METHODS["rankcse"].run(corpus, settings, tmp_path / "killed", dev=dev, test=dev)
-    fit = training_phase.fit
+    fit = run_job.fit
     with monkeypatch.context() as patch:
-        patch.setattr(
-            training_phase, "fit", lambda *a, callbacks, **k: fit(*a, callbacks=[*callbacks, KillAtStep25()], **k)
-        )
+        patch.setattr(run_job, "fit", lambda *a, callbacks, **k: fit(*a, callbacks=[*callbacks, KillAtStep25()], **k))
         with pytest.raises(Killed):
             METHODS["rankcse"].run(corpus, settings, tmp_path / "killed", dev=dev, test=dev, resume=True)
     resumed = METHODS["rankcse"].run(corpus, settings, tmp_path / "killed", dev=dev, test=dev, resume=True)

@@ -157,7 +157,7 @@ def test_a_failing_cell_is_recorded_and_the_rest_is_run(toy, tmp_path, monkeypat
 def test_an_interrupted_cell_goes_on_where_it_was(toy, tmp_path, monkeypatch):
     from transformers import TrainerCallback
 
-    from samesense.recipes.run import training_phase
+    from samesense.recipes.run import job as run_job
     from samesense.training import fit as module
 
     class Interrupt(TrainerCallback):
@@ -168,13 +168,13 @@ def test_an_interrupted_cell_goes_on_where_it_was(toy, tmp_path, monkeypatch):
     whole = quick(toy, grid={}, seeds=[1])
     run(whole, tmp_path / "whole")
     real = module.fit
-    monkeypatch.setattr(training_phase, "fit", lambda *a, **k: real(*a, **{**k, "callbacks": [Interrupt()]}))
+    monkeypatch.setattr(run_job, "fit", lambda *a, **k: real(*a, **{**k, "callbacks": [Interrupt()]}))
     ended = run(whole, tmp_path / "cut")
     assert (ended.finished, ended.left, ended.interrupted) == (0, 1, True)
     [folder] = (tmp_path / "cut" / "runs").iterdir()
     assert status_of(folder) == "interrupted"
     assert "## Not run\n\n- toy, base, seed 1: not run yet" in write_report(tmp_path / "cut")[0]
-    monkeypatch.setattr(training_phase, "fit", real)
+    monkeypatch.setattr(run_job, "fit", real)
     taken = read_json(folder / "cell.json")
     assert taken["seconds"] > 0
     write_json(folder / "cell.json", taken | {"seconds": 1000.0})
@@ -188,15 +188,15 @@ def test_an_interrupted_cell_goes_on_where_it_was(toy, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_an_interrupted_cell_goes_on_though_its_files_were_moved(toy, tiny_trunk, toy_pairs, tmp_path, monkeypatch):
-    from samesense.recipes.run import training_phase
+    from samesense.recipes.run import job as run_job
     from samesense.training import fit as module
     from tests.training.test_fit import At
 
     real = module.fit
     stop = At(3, lambda: signal.raise_signal(signal.SIGINT))
-    monkeypatch.setattr(training_phase, "fit", lambda *a, **k: real(*a, **{**k, "callbacks": [stop]}))
+    monkeypatch.setattr(run_job, "fit", lambda *a, **k: real(*a, **{**k, "callbacks": [stop]}))
     run(quick(toy, grid={}, seeds=[1]), tmp_path / "out")
-    monkeypatch.setattr(training_phase, "fit", real)
+    monkeypatch.setattr(run_job, "fit", real)
     trunk = shutil.copytree(tiny_trunk, tmp_path / "trunk")
     data = entry(shutil.copytree(toy_pairs, tmp_path / "pairs"))
     base = {**toy["base"], "model": str(trunk), "license": "mit"}

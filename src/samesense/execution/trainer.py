@@ -7,6 +7,7 @@ import math
 import random
 import shutil
 import signal
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
@@ -39,6 +40,9 @@ logger = logging.getLogger(__name__)
 TENSORBOARD = "tensorboard"
 """Folder of TensorBoard's files, beside the checkpoints: their folder is removed when the run ends."""
 
+CHECKPOINT_SECONDS = 60.0
+"""A training from which no checkpoint is chosen writes one at most so often: they only serve to resume a killed run."""
+
 Arguments = TypeVar("Arguments", bound=TrainingArguments)
 
 
@@ -58,7 +62,7 @@ def training_arguments(
     ``settings`` has ``learning_rate``, ``warmup_ratio``, ``weight_decay``, ``seed`` and ``precision``, resolved to
     ``"float32"`` or ``"bfloat16"``; it may have ``report_to``, and in ``trainer`` further fields of ``kind``. The
     newest two checkpoints are kept. ``metric`` chooses the best one; ``None`` evaluates nothing and keeps the last
-    state. ConfigError if the further fields do not fit.
+    state, see :data:`CHECKPOINT_SECONDS`. ConfigError if the further fields do not fit.
     """
     selecting = metric is not None
     user_fields = trainer_fields(kind, getattr(settings, "trainer", {}))
@@ -163,6 +167,8 @@ def run_trainer(
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(stop)
     trainer.add_callback(_WithoutFigure(trainer, why))
+    if trainer.args.metric_for_best_model is None and world_size() == 1:
+        trainer.add_callback(_SeldomSaves(stop))
     for callback in trainer.callback_handler.callbacks:
         if isinstance(callback, TensorBoardCallback) and callback.logging_dir is None:
             callback.logging_dir = str(Path(str(trainer.args.output_dir)).parent / TENSORBOARD)
@@ -347,6 +353,28 @@ class StopOnInterrupt(TrainerCallback):
         self._at_once = False
         if self._before is not None:
             signal.signal(signal.SIGINT, self._before)
+
+
+class _SeldomSaves(TrainerCallback):
+    """Leaves out checkpoints that follow another too soon, and that of the last step, which nothing resumes from.
+
+    Several processes save together, and their clocks differ, so there all checkpoints are written.
+    """
+
+    def __init__(self, stop: StopOnInterrupt) -> None:
+        self._stop = stop
+        self._last = time.monotonic()
+
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        """Take back the request for a checkpoint, unless Ctrl-C asks for it or enough time has passed."""
+        if not control.should_save or self._stop.interrupted:
+            return
+        is_last = state.global_step >= state.max_steps
+        control.should_save = not is_last and time.monotonic() - self._last >= CHECKPOINT_SECONDS
+
+    def on_save(self, *_: Any, **kwargs: Any) -> None:
+        """Count from the checkpoint that was written."""
+        self._last = time.monotonic()
 
 
 def _any_process(flag: bool, device: torch.device) -> bool:

@@ -15,6 +15,7 @@ from samesense.data.sampling import spread_over
 from samesense.execution.progress import stage
 from samesense.execution.ranks import world_size
 from samesense.execution.timing import time_summary
+from samesense.execution.trainer import CHECKPOINT_SECONDS
 from samesense.recipes.held_out.cross_validation import WEIGHT_SHARES, CrossValidation
 from samesense.recipes.held_out.sets import Sets
 from samesense.recipes.run.fold_runs import what_folds_select
@@ -70,7 +71,9 @@ def measure_time(job: Job[Any, Any], prepare: Prepare, *, build: Build | None = 
         trainings = _count_trainings(job)
         seconds["training"] = measured.step * steps * trainings
         seconds["evaluation"] = evaluations * _time_scoring(score, _pairs_along_steps(job, sets)) + before_and_after
-        seconds["saving"] = measured.checkpoint * (1 + along_steps) * trainings
+        # Where dev selects, each evaluation writes a checkpoint; a training on all data after it selects nothing.
+        checkpoints = along_steps if sets.selecting is not None else int(seconds["training"] / CHECKPOINT_SECONDS)
+        seconds["saving"] = measured.checkpoint * (1 + checkpoints)
     if settings.learning_curve:
         seconds["learning curve"] = COST * (seconds["training"] + seconds["saving"] + seconds["evaluation"])
     return Estimate(steps, examples, evaluations, measured.step, seconds, settings.batch_size, job.cross_validation)
@@ -196,7 +199,13 @@ def _time_step(job: Job[Any, Any], model: Any, inputs: TrainingInputs, precision
     if output.interrupted:
         raise KeyboardInterrupt
     # From the end of the first step on, which warms up.
-    return StepTime((clock.times[-1] - clock.times[0]) / TIMED_STEPS, output.spent["saving"])
+    return StepTime((clock.times[-1] - clock.times[0]) / TIMED_STEPS, _time_checkpoint(model))
+
+
+def _time_checkpoint(model: Any) -> float:
+    """Return the seconds that a checkpoint takes: the weights, and two numbers of the optimizer for each."""
+    with TemporaryDirectory() as folder:
+        return 3 * _time(lambda: model.save_pretrained(folder, create_model_card=False))
 
 
 class _Clock(TrainerCallback):
