@@ -158,19 +158,27 @@ def test_own_pairs_that_no_suite_takes_are_named_and_refused_where_nothing_else_
         find_tasks([own_file], ["transfer"])
 
 
-def test_sentences_with_classes_or_none_are_refused_by_their_kind(tmp_path):
-    classes = tmp_path / "classes.csv"
-    classes.write_text("text,label\n" + "Where is my parcel,delivery\nHow do I pay,billing\n" * 10, encoding="utf-8")
+def test_sentences_without_classes_are_refused_by_their_kind(tmp_path):
     texts = tmp_path / "corpus.jsonl"
     texts.write_text('{"_id": "d1", "text": "Where is my parcel?"}\n' * 10, encoding="utf-8")
-    for suite in ("transfer", "sts", "retrieval"):
-        with pytest.raises(DataError) as caught:
-            find_tasks([classes], [suite])
-        assert f"{classes}: a suite evaluates labelled pairs or anchors" in str(caught.value)
-        assert "these are sentences with classes, by the columns text and label." in str(caught.value)
-        assert "write pairs of sentences, with the label 1 for two of one class" in str(caught.value)
+    for suite in ("transfer", "sts", "retrieval", "classes"):
         with pytest.raises(DataError, match="these are unlabelled sentences, by the column text"):
             find_tasks([texts], [suite])
+
+
+def test_sentences_with_classes_belong_to_their_suite(tmp_path):
+    labelled = tmp_path / "intents.csv"
+    rows = [f"Where is parcel {number},delivery\nHow do I pay {number},billing\n" for number in range(10)]
+    labelled.write_text("text,label\n" + "".join(rows), encoding="utf-8")
+    for suite in ("transfer", "sts", "retrieval"):
+        with pytest.raises(ConfigError, match="this belongs to classes, and the suites asked for are"):
+            find_tasks([labelled], [suite])
+    (task,) = find_tasks([labelled], ["classes"]).tasks
+    assert (task.dataset, task.note) == ("intents.csv", "20 texts of 2 classes")
+    pairs = tmp_path / "pairs.csv"
+    pairs.write_text("sentence1,sentence2,label\n" + "a b,c d,1\ne f,g h,0\n" * 10, encoding="utf-8")
+    with pytest.raises(ConfigError, match="this belongs to sts, ranking, geometry, binary"):
+        find_tasks([pairs], ["classes"])
 
 
 def test_own_files_of_one_name_are_told_apart(tmp_path):
@@ -310,7 +318,7 @@ def test_a_set_with_a_split_missing_is_missing(transfer, absent):
 
 def test_every_suite_of_the_catalogue_is_registered_and_documented():
     of_benchmarks = {suite for row in BENCHMARKS.values() for suite in row.suites}
-    assert of_benchmarks | {"sections", "retrieval", "probes"} == set(SUITES)
+    assert of_benchmarks | {"sections", "retrieval", "classes", "probes"} == set(SUITES)
     page = (Path(__file__).parents[2] / "docs" / "evaluation.md").read_text(encoding="utf-8")
     rows = [f"| `{suite.name}` | {suite.data} | {suite.figures} |" for suite in SUITES.values()]
     assert "\n".join(rows) in page

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import samesense
-from samesense.recipes.held_out.pairs import HELD_OUT_ANCHORS
+from samesense.recipes.held_out.pairs import HELD_OUT_TUPLES
 from samesense.recipes.planning.plan import plan
 from samesense.recipes.run.outcome.conclude import reason_to_keep
 from samesense.reports.run_verdict import Finding, Verdict
@@ -34,7 +34,7 @@ def test_a_run_has_a_verdict_on_anchors_held_out(run):
     task = run.verdict.task
     assert (task.role, task.metric, task.n) == ("held-out anchors", "mrr", 24)
     assert "24 examples held out, each to find its positives among 24 texts" in task.examples()
-    rows = [json.loads(line) for line in (run.folder / HELD_OUT_ANCHORS).read_text(encoding="utf-8").splitlines()]
+    rows = [json.loads(line) for line in (run.folder / HELD_OUT_TUPLES).read_text(encoding="utf-8").splitlines()]
     assert len(rows) == 24
     assert set(rows[0]) == {"anchor", "positives", "negatives"}
 
@@ -72,12 +72,10 @@ def test_what_cannot_choose_keeps_the_start_only_where_harm_is_shown(role, rarer
     assert bool(reason) == is_kept
 
 
-@pytest.mark.parametrize("way", ["dev", "none", "classes", "few"])
+@pytest.mark.parametrize("way", ["dev", "none", "few"])
 def test_no_anchors_are_held_out_where_others_decide_or_they_are_too_few(way):
     options = {"dev": "none"} if way == "none" else {}
     rows = some_rows(50 if way == "few" else 120)
-    if way == "classes":
-        rows = [{"text": row["question"], "label": f"class {number % 3}"} for number, row in enumerate(rows)]
     if way == "dev":
         options["dev"] = samesense.read([("a b", "a c", 1), ("d e", "f g", 0), ("h i", "h k", 1)])
     planned = plan(rows, settings={"model": "default"}, **options)

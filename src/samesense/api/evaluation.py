@@ -57,10 +57,11 @@ def evaluate(  # noqa: PLR0913 - the flags of the command
         model: model folder, output of ``train``, hub name or ``"default"``; a cross-encoder; ``vectors:FILE``,
             ``words:FILE``, ``origin:FOLDER``, ``python:module:function``, ``python-score:module:function`` or
             ``chat:MODEL``; see :func:`samesense.load` for models in memory.
-        data: labelled pairs or, for ``retrieval``, anchors with positives, one source or several; folders or names of
+        data: labelled pairs; for ``retrieval`` anchors with positives, for ``classes`` sentences with classes; one
+            source or several; folders or names of
             benchmarks; ``probes`` needs none.
         suites: one or several of ``sts``, ``transfer``, ``ranking``, ``geometry``, ``binary``, ``argument``,
-            ``sections``, ``retrieval`` and ``probes``, as in ``"sts,transfer"``.
+            ``sections``, ``retrieval``, ``classes`` and ``probes``, as in ``"sts,transfer"``.
         fast: transfer with 5 folds instead of 10.
         texts: unlabelled texts on which ``MODEL+whiten`` and ``MODEL+whiten:256`` are fitted.
         output: ``results.jsonl`` to which the results are added.
@@ -149,8 +150,8 @@ def compare(  # noqa: PLR0913 - the flags of the command
     Args:
         models: models as :func:`samesense.evaluate` takes them, ``NAME=MODEL`` to name one; models of one name are
             seeds; see :func:`samesense.load` for models in memory, which a mapping names.
-        data: folders of benchmarks, files of labelled pairs, anchors or documents, or names of benchmarks; ``probes``
-            needs none; see :func:`samesense.read` for pairs in memory.
+        data: folders of benchmarks, files of labelled pairs, anchors, classes or documents, or names of benchmarks;
+            ``probes`` needs none; see :func:`samesense.read` for pairs in memory.
         suites: see :func:`samesense.evaluate`.
         output: file for the report, one self-contained HTML page.
         against: name of the model to compare the others with; by default the first.

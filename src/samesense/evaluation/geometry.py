@@ -8,12 +8,10 @@ from collections.abc import Iterable
 import numpy as np
 
 from samesense.data import PairData
-from samesense.encoder.cosine import checked_rows, nonzero_rows
 from samesense.errors import DataError, ModelError
 from samesense.evaluation.suite import Suite
-from samesense.evaluation.task import Task, encodes_all, join_clauses
+from samesense.evaluation.task import Task, encodes_all, join_clauses, unit_embeddings
 from samesense.metrics import alignment, anisotropy, effective_rank, uniformity
-from samesense.metrics.geometry import unit_rows
 from samesense.types import Scorer, TaskResult
 
 POSITIVE_ABOVE = 4.0
@@ -78,7 +76,7 @@ class GeometryTask(Task):
         texts = list(self._row_of)
         started = time.perf_counter()
         encoded = encodes_all(candidate, texts)
-        rows = unit_rows(nonzero_rows(checked_rows(np.asarray(candidate.encode(texts)), texts), texts))
+        rows = unit_embeddings(candidate, texts)
         seconds = time.perf_counter() - started
         build = self.builder(candidate, seconds if encoded else None)
         left, right = np.array(self._positives).T

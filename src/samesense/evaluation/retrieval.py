@@ -9,12 +9,10 @@ from itertools import chain
 import numpy as np
 
 from samesense.data.tuples.data import TupleData
-from samesense.encoder.cosine import checked_rows, nonzero_rows
 from samesense.errors import DataError, ModelError
 from samesense.evaluation.suite import Suite
-from samesense.evaluation.task import Task, encodes_all
+from samesense.evaluation.task import Task, encodes_all, unit_embeddings
 from samesense.metrics import mean_interval
-from samesense.metrics.geometry import unit_rows
 from samesense.types import Floats, Scorer, TaskResult
 
 BLOCK = 1_000
@@ -70,7 +68,7 @@ class RetrievalTask(Task):
             raise ModelError(f"Retrieval needs embeddings, and {candidate.name} only scores pairs. Leave it out here.")
         started = time.perf_counter()
         encoded = encodes_all(candidate, self.texts())
-        anchors, candidates = (_unit(candidate, texts) for texts in (self.anchors, self.candidates))
+        anchors, candidates = (unit_embeddings(candidate, texts) for texts in (self.anchors, self.candidates))
         seconds = time.perf_counter() - started
         ranks = np.concatenate(
             [
@@ -105,10 +103,6 @@ class RetrievalTask(Task):
                 row[ignored] = -np.inf
             ranks[offset] = 1 + (row >= closest).sum()
         return ranks
-
-
-def _unit(candidate: Scorer, texts: Sequence[str]) -> Floats:
-    return unit_rows(nonzero_rows(checked_rows(np.asarray(candidate.encode(texts)), texts), texts))
 
 
 def _from_anchors(data: TupleData, dataset: str) -> RetrievalTask:

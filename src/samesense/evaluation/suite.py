@@ -91,6 +91,7 @@ class Suite:
     from_benchmark: Callable[[BenchmarkSplits, Benchmark], Task | None] | None = None
     from_documents: Callable[[Path, str], Task] | None = None  # makes the task on a file of documents, with its name
     from_anchors: Callable[[TupleData, str], Task] | None = None  # makes the task on anchors with positives
+    from_classes: Callable[[TupleData, str], Task] | None = None  # makes the task on texts with classes
     own_tasks: Callable[[], list[Task]] | None = None  # makes its tasks, if it brings its own data
 
     @property

@@ -24,17 +24,28 @@ from samesense.data.rows.sources import (
     refuse_beir,
     rereadable,
 )
-from samesense.data.tuples.convert import tuples_of_pairs
+from samesense.data.tuples.convert import read_classes, tuples_of_pairs
 from samesense.data.tuples.data import TupleData
 from samesense.data.tuples.read import read_tuples
 from samesense.errors import ConfigError, DataError
-from samesense.evaluation import argument, binary, geometry, probes, ranking, retrieval, sections, sts, transfer
+from samesense.evaluation import (
+    argument,
+    binary,
+    classes,
+    geometry,
+    probes,
+    ranking,
+    retrieval,
+    sections,
+    sts,
+    transfer,
+)
 from samesense.evaluation.suite import BenchmarkSplits, Suite
 from samesense.evaluation.task import Task
 
 SUITES: dict[str, Suite] = {
     module.SUITE.name: module.SUITE
-    for module in (sts, transfer, ranking, geometry, binary, argument, sections, retrieval, probes)
+    for module in (sts, transfer, ranking, geometry, binary, argument, sections, retrieval, classes, probes)
 }
 """Every suite by name."""
 
@@ -68,9 +79,9 @@ def find_tasks(
     """Return the tasks of the suites on the given data.
 
     ``sources`` is one or several of: a folder with benchmarks in any layout that ``find_splits`` supports; labelled
-    pairs, or anchors with positives, in a file, in a folder saved by ``datasets``, in memory (see
-    :data:`~samesense.data.rows.sources.Source`), or read already; documents with sections in JSON lines; the name of
-    a benchmark (``"sts12"``), which is loaded from the hub; ``owner/name:split`` on the hub. If two have the same
+    pairs, anchors with positives, or sentences with classes, in a file, in a folder saved by ``datasets``, in memory
+    (see :data:`~samesense.data.rows.sources.Source`), or read already; documents with sections in JSON lines; the name
+    of a benchmark (``"sts12"``), which is loaded from the hub; ``owner/name:split`` on the hub. If two have the same
     split, the first counts. ``fast`` uses fewer folds in the transfer suite, so that its figures are not comparable
     with papers. ``reading`` are options for labelled pairs of the user, see :func:`~samesense.data.read_pairs`; with
     any of them set, a file is read as the user's even if its name is that of a benchmark.
@@ -132,15 +143,24 @@ def _suite_tasks(
     if suite.from_documents:
         names = _names_of([path.name for path in documents], list(map(str, documents)))
         document_tasks = [suite.from_documents(path, name) for path, name in zip(documents, names, strict=True)]
-    anchor_tasks: list[Task] = []
-    if suite.from_anchors:
-        names = _names_of([data.name for data in anchors], [data.source for data in anchors])
-        anchor_tasks = [suite.from_anchors(data, name) for data, name in zip(anchors, names, strict=True)]
+    anchor_tasks = _anchor_tasks(suite, anchors)
     return (
         [*benchmark_tasks, *document_tasks, *anchor_tasks, *pair_tasks],
         missing,
         [*refused_benchmarks, *refused_pairs],
     )
+
+
+def _anchor_tasks(suite: Suite, anchors: Sequence[TupleData]) -> list[Task]:
+    """Return the tasks of a suite on anchors with positives, or on sentences with classes."""
+    make, has_classes = suite.from_anchors, False
+    if suite.from_classes:
+        make, has_classes = suite.from_classes, True
+    if make is None:
+        return []
+    fitting = [data for data in anchors if (data.classes is not None) == has_classes]
+    names = _names_of([data.name for data in fitting], [data.source for data in fitting])
+    return [make(data, name) for data, name in zip(fitting, names, strict=True)]
 
 
 def _source_list(sources: Source) -> list[Source]:
@@ -163,7 +183,7 @@ def _known_suites(names: Sequence[str]) -> list[Suite]:
 def _open(
     source: Source, reading: Mapping[str, Any], *, prefers_anchors: bool
 ) -> dict[str, BenchmarkSplit] | PairData | TupleData | Path:
-    """Return the benchmark splits of a source, its pairs or anchors, or the path of a file of documents."""
+    """Return the benchmark splits of a source, its pairs, anchors or classes, or the path of a file of documents."""
     if in_memory(source):
         if isinstance(source, PairData | TupleData):
             return source
@@ -194,7 +214,7 @@ def _open(
 
 
 def _pairs_or_anchors(source: Source, reading: Mapping[str, Any], *, prefers_anchors: bool) -> PairData | TupleData:
-    """Return the labelled pairs of a source, or its anchors with positives; triplets are what is preferred."""
+    """Return the labelled pairs of a source, its anchors or its classes; triplets are what is preferred."""
     source = rereadable(source)
     if prefers_anchors and (anchors := _anchors(source, reading)) is not None:
         return anchors
@@ -210,24 +230,18 @@ def _pairs_or_anchors(source: Source, reading: Mapping[str, Any], *, prefers_anc
 
 
 def _refuse_by_kind(source: Source) -> None:
-    """Raise DataError for what no suite evaluates: columns of no kind, and texts with or without classes."""
+    """Raise DataError for what no suite evaluates: columns of no kind, and texts without classes."""
     detected = detect_kind(source)
-    if detected.kind not in ("classes", "texts"):
+    if detected.kind != "texts":
         return
-    fix = ""
-    if detected.kind == "classes":
-        fix = (
-            " Of sentences with classes, transfer reads the sets of SentEval alone. For your own write pairs of "
-            "sentences, with the label 1 for two of one class and 0 for others, and ask for the suite binary."
-        )
     raise DataError(
-        f"{name_of(source)}: a suite evaluates labelled pairs or anchors with positives, and these are "
-        f"{KIND_INFO[detected.kind].what}, by {detected.by}.{fix}"
+        f"{name_of(source)}: a suite evaluates labelled pairs, anchors with positives, or sentences with classes, and "
+        f"these are {KIND_INFO[detected.kind].what}, by {detected.by}."
     )
 
 
 def _anchors(source: Source, reading: Mapping[str, Any]) -> TupleData | None:
-    """Return anchors with positives; ``None`` of a source that holds something else, or cannot be read."""
+    """Return anchors with positives, or with classes; ``None`` of a source of something else or without columns."""
     try:
         detected = detect_kind(source, reading.get("columns"))
     except DataError:
@@ -236,6 +250,8 @@ def _anchors(source: Source, reading: Mapping[str, Any]) -> TupleData | None:
         return tuples_of_pairs(_pairs(source, {**reading, "columns": detected.columns}))
     if detected.kind == "tuples":
         return read_tuples([source], columns=detected.columns, drop_bad_rows=bool(reading.get("drop_bad_rows")))
+    if detected.kind == "classes":
+        return read_classes([source], columns=detected.columns, drop_bad_rows=bool(reading.get("drop_bad_rows")))
     return None
 
 
@@ -252,6 +268,8 @@ def _unused_message(
     """Return a line if no requested suite can use a source."""
     if isinstance(data, PairData):
         fitting = [suite.name for suite in SUITES.values() if suite.takes_pairs]
+    elif isinstance(data, TupleData) and data.classes is not None:
+        fitting = [suite.name for suite in SUITES.values() if suite.from_classes]
     elif isinstance(data, TupleData):
         fitting = [suite.name for suite in SUITES.values() if suite.from_anchors]
     elif isinstance(data, Path):
@@ -325,6 +343,11 @@ def _no_task_message(suite: Suite, sources: Sequence[Source], refused: Sequence[
         return (
             f"Suite {suite.name!r} needs anchors with positives, such as a table of two columns, question and answer; "
             f"received {received}."
+        )
+    if suite.from_classes:
+        return (
+            f"Suite {suite.name!r} needs sentences with classes: a table with the columns text and label; received "
+            f"{received}."
         )
     if refused:
         return f"Suite {suite.name!r} has no data: {' '.join(refused)}"

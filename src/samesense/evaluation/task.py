@@ -9,10 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from samesense.encoder.cosine import checked_rows, nonzero_rows
 from samesense.errors import DataError, ModelError
 from samesense.metrics import PairStatistic, bootstrap_interval
+from samesense.metrics.geometry import unit_rows
 from samesense.metrics.statistics import STATISTICS
-from samesense.types import Evidence, EvidenceStatistic, Pair, Result, Scorer, Scores, TaskResult
+from samesense.types import Evidence, EvidenceStatistic, Floats, Pair, Result, Scorer, Scores, TaskResult
 
 SPLITS = ("train", "dev", "valid", "validation", "test")
 """Names of splits in the name of a data set, such as ``"stsb.test"``."""
@@ -157,6 +159,11 @@ def encodes_all(candidate: Scorer, texts: Iterable[str]) -> bool:
         return True
     distinct = list(dict.fromkeys(texts))
     return candidate.fill(distinct) == len(distinct)
+
+
+def unit_embeddings(candidate: Scorer, texts: Sequence[str]) -> Floats:
+    """Return a model's embeddings ``(n, dim)`` of texts ``(n,)``, of unit length; ModelError if one is not usable."""
+    return unit_rows(nonzero_rows(checked_rows(np.asarray(candidate.encode(texts)), texts), texts))
 
 
 def checked_scores(scores: Scores, pairs: Sequence[Pair]) -> Scores:

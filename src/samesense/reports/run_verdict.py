@@ -16,9 +16,18 @@ from samesense.types import TaskResult
 
 Word = Literal["better", "no difference", "worse"]
 
-Role = Literal["test", "dev", "cross-fitted dev", "out of fold", "held-out sections", "held-out anchors", "guard"]
-"""What a set measures. Six kinds measure the task: test data, a part of dev, cross-fitted dev, training pairs out of
-fold, held-out sections and held-out anchors. A guard must not get worse."""
+Role = Literal[
+    "test",
+    "dev",
+    "cross-fitted dev",
+    "out of fold",
+    "held-out sections",
+    "held-out anchors",
+    "held-out texts",
+    "guard",
+]
+"""What a set measures. All but a guard measure the task: test data, a part of dev, cross-fitted dev, training pairs out
+of fold, held-out sections, held-out anchors and held-out texts with classes. A guard must not get worse."""
 
 CROSS_FITTED: Role = "cross-fitted dev"
 OUT_OF_FOLD: Role = "out of fold"

@@ -1,4 +1,4 @@
-"""Converts labelled pairs, and sentences with classes, to anchors with positives and negatives."""
+"""Labelled pairs, and sentences with classes, as anchors with positives and negatives."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from samesense.data.benchmarks.sentences import read_sentences
 from samesense.data.columns.labels import Kind
 from samesense.data.conventions.column_names import Side
 from samesense.data.pairs.data import PairData
+from samesense.data.rows.sources import Source, as_sources, name_of, short_name
 from samesense.data.tuples.data import Statement, TupleData, group_statements, tuple_data
 from samesense.data.tuples.read import SIDES
 from samesense.errors import DataError
+from samesense.places import JOINT
 
 _SIDES: dict[Kind, dict[float, Side]] = {
     "binary": {1.0: "positive", 0.0: "negative"},
@@ -40,6 +43,21 @@ def tuples_of_pairs(data: PairData) -> TupleData:
         Statement(first, first, second, sides[label], row) for row, (first, second, label) in enumerate(rows, 1)
     )
     return tuple_data(group_statements(statements), source=data.source, name=data.name)
+
+
+def read_classes(sources: Source, *, columns: str | None = None, drop_bad_rows: bool = False) -> TupleData:
+    """Read sentences with classes as anchors, from one source or several; DataError if one cannot be read.
+
+    See :func:`tuples_of_classes`; ``columns`` are those of the text and the class.
+    """
+    source_list = as_sources(sources)
+    read = [read_sentences(source, columns=columns, drop_bad_rows=drop_bad_rows) for source in source_list]
+    return tuples_of_classes(
+        [text for labelled_texts in read for text in labelled_texts.texts],
+        [label for labelled_texts in read for label in labelled_texts.labels],
+        source=JOINT.join(map(name_of, source_list)),
+        name=JOINT.join(map(short_name, source_list)),
+    )
 
 
 def tuples_of_classes(texts: Sequence[str], labels: Sequence[str], *, source: str, name: str) -> TupleData:
@@ -72,6 +90,7 @@ def tuples_of_classes(texts: Sequence[str], labels: Sequence[str], *, source: st
             "repeated rows": len(texts) - sum(map(len, classes.values())),
         },
         classes={text: numbers[label] for text, label in class_of.items()},
+        class_names=tuple(members),
     )
 
 

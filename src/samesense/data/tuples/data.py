@@ -96,7 +96,9 @@ class TupleData(ShownRows):
     classes: dict[str, int] | None = (
         None  # class number of each text; texts of a class are never each other's negatives
     )
-    held_out: HeldOutAnchors | None = field(default=None, compare=False)  # anchors that are not trained on
+    class_names: tuple[str, ...] = ()  # by number
+    # anchors, or texts with classes, that are not trained on
+    held_out: HeldOutAnchors | HeldOutTexts | None = field(default=None, compare=False)
 
     def __len__(self) -> int:
         return len(self.anchors)
@@ -112,7 +114,9 @@ class TupleData(ShownRows):
         return "\n".join([f"{self.name}: {first}", *others])
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """Return each anchor as a dictionary, with the lists of its positives and negatives."""
+        """Return each anchor as a dictionary, with the lists of its positives and negatives, or with its class."""
+        if self.classes is not None:
+            return [{"text": text, "label": self.class_names[self.classes[text]]} for text in self.anchors]
         columns = zip(self.anchors, self.positives, self.negatives, strict=True)
         return [dict(zip(("anchor", "positives", "negatives"), row, strict=True)) for row in columns]
 
@@ -128,7 +132,9 @@ class TupleData(ShownRows):
         )
 
     def with_held_out(self) -> TupleData:
-        """Return these anchors and, behind them, those that were held out."""
+        """Return these anchors and, behind them, those that were held out; texts with classes in their first order."""
+        if isinstance(self.held_out, HeldOutTexts) and self.held_out.whole is not None:
+            return self.held_out.whole
         held_out = self.held_out.data if self.held_out else None
         if held_out is None:
             return replace(self, held_out=None)
@@ -176,6 +182,21 @@ class HeldOutAnchors:
     data: TupleData | None = None
     candidates: tuple[str, ...] = ()
     description: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldOutTexts:
+    """Texts with classes that are held out from training, for a classifier that learns from the others.
+
+    Attributes:
+        data: the texts as anchors, with their classes; none if they are too few.
+        whole: all texts, those of training and those that are held out.
+        reason: why no text is held out, and what to do; empty if some are.
+    """
+
+    data: TupleData | None = None
+    whole: TupleData | None = None
     reason: str = ""
 
 

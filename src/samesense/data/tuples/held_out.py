@@ -1,8 +1,8 @@
-"""Holds anchors out of training; what a model should find for each of them are its positives."""
+"""Holds anchors out of training, whose positives a model should find, or texts, whose classes it should tell."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -11,7 +11,7 @@ import numpy as np
 from samesense.data.pairs.keys import Groups, components, group_equal, plain_keys
 from samesense.data.pairs.splits import choose_held_out
 from samesense.data.sampling import count_to_hold_out, draw_positions
-from samesense.data.tuples.data import HeldOutAnchors, TupleData
+from samesense.data.tuples.data import HeldOutAnchors, HeldOutTexts, TupleData
 
 SHARE = 0.1
 """Share of the anchors that is held out if there are many."""
@@ -33,6 +33,48 @@ MOST_CANDIDATES = 2_000
 
 MARGIN = 1.25
 """Anchors that share texts stay together, so that a few more may be held out: at most by this factor."""
+
+
+def hold_out(data: TupleData, seed: int) -> TupleData:
+    """Return what to train on: anchors, or texts with classes, with those that are held out as ``held_out``."""
+    if data.classes is None:
+        return hold_out_anchors(data, seed)
+    return hold_out_texts(data, data.classes, seed)
+
+
+def hold_out_texts(data: TupleData, classes: Mapping[str, int], seed: int) -> TupleData:
+    """Return the texts with classes to train on, with those that are held out as ``held_out``.
+
+    Of each class the same share is held out, and one text of it at least is trained on.
+    """
+    target = count_to_hold_out(len(data), share=SHARE, most_share=MOST_SHARE, enough=ENOUGH, fewest=FEWEST, most=MOST)
+    chosen = _draw_of_each_class([classes[text] for text in data.anchors], target / max(1, len(data)), seed)
+    if len(chosen) < FEWEST or len(set(classes.values())) < 2:
+        reason = (
+            f"a verdict takes {FEWEST} texts held out, a fifth at most, and two classes or more; there are {len(data)} "
+            f"of {len(set(classes.values()))}. Give `test` FILE with labelled pairs: `samesense label` makes them"
+        )
+        return replace(data, held_out=HeldOutTexts(reason=reason))
+    held_out = data.take(chosen)
+    train = data.take(np.setdiff1d(np.arange(len(data)), chosen).tolist())
+    absent = set(held_out.anchors)
+    return replace(
+        train,
+        positives=[[text for text in positives if text not in absent] for positives in train.positives],
+        classes={text: number for text, number in classes.items() if text not in absent},
+        held_out=HeldOutTexts(data=held_out, whole=data),
+    )
+
+
+def _draw_of_each_class(classes: Sequence[int], share: float, seed: int) -> list[int]:
+    """Return the positions of a share of each class in ascending order, which leaves one of it at least."""
+    random = np.random.default_rng(seed)
+    numbers = np.array(classes, dtype=np.intp)
+    chosen: list[int] = []
+    for number in np.unique(numbers):
+        members = random.permutation(np.flatnonzero(numbers == number))
+        chosen += members[: min(round(share * len(members)), len(members) - 1)].tolist()
+    return sorted(chosen)
 
 
 def hold_out_anchors(data: TupleData, seed: int) -> TupleData:

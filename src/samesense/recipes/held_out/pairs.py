@@ -29,8 +29,8 @@ DEV = ("dev.tsv", "dev.jsonl")
 TEST = ("test.tsv", "test.jsonl")
 """Pairs held out of the training data; JSON lines where a text has a tab or a line break, which TSV cannot hold."""
 
-HELD_OUT_ANCHORS = "held-out.jsonl"
-"""Anchors held out of the training data, with their positives and negatives."""
+HELD_OUT_TUPLES = "held-out.jsonl"
+"""Anchors held out of the training data, with their positives and negatives, or texts with their classes."""
 
 
 def write_pairs(output: Path, dev: PairData, files: tuple[str, str] = DEV) -> Path:

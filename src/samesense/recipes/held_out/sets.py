@@ -13,11 +13,12 @@ from samesense.data.examples import Examples
 from samesense.data.held_out import HeldOutSections
 from samesense.data.pairs.keys import Groups
 from samesense.data.sampling import draw_positions
-from samesense.data.tuples.data import HeldOutAnchors
+from samesense.data.tuples.data import HeldOutAnchors, HeldOutTexts
 from samesense.errors import ConfigError, DataError
 from samesense.evaluation.sts import StsTask
 from samesense.inference.calibration.fit import FOLDS, fold_numbers
 from samesense.recipes.held_out.anchor_set import AnchorSet
+from samesense.recipes.held_out.class_set import ClassSet
 from samesense.recipes.held_out.cross_validation import CrossValidation
 from samesense.recipes.held_out.section_set import SectionSet
 from samesense.recipes.settings import EncoderSettings
@@ -72,7 +73,7 @@ class ComparedSet:
         return [*self.data.sentences1, *self.data.sentences2]
 
 
-VerdictSet = ComparedSet | SectionSet | AnchorSet
+VerdictSet = ComparedSet | SectionSet | AnchorSet | ClassSet
 """What start and end are compared on."""
 
 
@@ -90,8 +91,8 @@ class Sets:
         return next((compared_set for compared_set in self.compared if compared_set.role != "guard"), None)
 
     def on_held_out_of(self, train: Examples) -> Sets:
-        """Return the sets with what is held out of documents or anchors, if there is no other set for a verdict."""
-        held_out: HeldOutSections | HeldOutAnchors | None = getattr(train, "held_out", None)
+        """Return the sets with what is held out of the training data, if there is no other set for a verdict."""
+        held_out: HeldOutSections | HeldOutAnchors | HeldOutTexts | None = getattr(train, "held_out", None)
         if held_out is None or self.verdict is not None:
             return self
         if held_out.reason:
@@ -99,11 +100,13 @@ class Sets:
         return replace(self, compared=(_set_of(held_out), *self.compared), reason="")
 
 
-def _set_of(held_out: HeldOutSections | HeldOutAnchors) -> SectionSet | AnchorSet:
+def _set_of(held_out: HeldOutSections | HeldOutAnchors | HeldOutTexts) -> SectionSet | AnchorSet | ClassSet:
     if isinstance(held_out, HeldOutSections):
         return SectionSet(held_out)
     if held_out.data is None:
-        raise ValueError("anchors that are held out have data or a reason")
+        raise ValueError("what is held out has data or a reason")
+    if isinstance(held_out, HeldOutTexts):
+        return ClassSet(held_out)
     return AnchorSet(held_out.data, held_out.candidates, held_out.description)
 
 

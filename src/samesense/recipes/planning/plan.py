@@ -16,7 +16,7 @@ from samesense.data.kinds import detect_kind
 from samesense.data.rows.sources import Source, as_sources, rereadable
 from samesense.data.tuples.convert import tuples_of_pairs
 from samesense.data.tuples.data import TupleData
-from samesense.data.tuples.held_out import hold_out_anchors
+from samesense.data.tuples.held_out import hold_out as hold_out_tuples
 from samesense.errors import ConfigError
 from samesense.execution.ranks import is_main, world_size
 from samesense.recipes.cosent.settings import CosentSettings
@@ -92,7 +92,7 @@ def plan(  # noqa: PLR0913 - the arguments of a training
     else:
         examples, test_data = hold_out_share(examples, test_share, "test", bound.seed)
     alone = test is None and isinstance(dev, str) and dev == "auto"
-    examples = _without_held_out_anchors(examples, bound.seed, alone=alone)
+    examples = _without_held_out_tuples(examples, bound.seed, alone=alone)
     guard_sources = bound.guard if guard is None else as_sources(guard)
     guards = [_read_pairs(guard_source, reading) for guard_source in guard_sources]
     cross_validation = _deal_folds(folds, examples, fitting.method, bound, alone=alone, dev=dev, test=test)
@@ -132,11 +132,11 @@ def plan(  # noqa: PLR0913 - the arguments of a training
     )
 
 
-def _without_held_out_anchors(examples: Examples, seed: int, *, alone: bool) -> Examples:
-    """Hold anchors with positives out for the verdict, where nothing else could give one."""
-    if not alone or not isinstance(examples, TupleData) or examples.classes is not None:
+def _without_held_out_tuples(examples: Examples, seed: int, *, alone: bool) -> Examples:
+    """Hold anchors or texts with classes out for the verdict, where nothing else could give one."""
+    if not alone or not isinstance(examples, TupleData):
         return examples
-    return hold_out_anchors(examples, seed)
+    return hold_out_tuples(examples, seed)
 
 
 def _explain_nli(examples: Examples) -> None:

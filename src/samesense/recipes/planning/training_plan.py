@@ -23,8 +23,9 @@ from samesense.execution.timing import clock_time
 from samesense.files import write_json_lines
 from samesense.places import check_folder
 from samesense.recipes.held_out.anchor_set import AnchorSet
+from samesense.recipes.held_out.class_set import ClassSet
 from samesense.recipes.held_out.cross_validation import CrossValidation
-from samesense.recipes.held_out.pairs import DEV, HELD_OUT_ANCHORS, TEST, write_pairs
+from samesense.recipes.held_out.pairs import DEV, HELD_OUT_TUPLES, TEST, write_pairs
 from samesense.recipes.held_out.section_set import SectionSet
 from samesense.recipes.held_out.sets import ComparedSet, Sets, sets_of, sets_of_run
 from samesense.recipes.methods import Method
@@ -145,6 +146,8 @@ class TrainingPlan:
             lines = [f"beside the start: {len(set(verdict_set.held_out.documents))} examples {verdict_set.description}"]
         elif isinstance(verdict_set, AnchorSet):
             lines = [f"beside the start: {len(verdict_set.anchors)} anchors {verdict_set.description}"]
+        elif isinstance(verdict_set, ClassSet):
+            lines = [f"beside the start: {len(verdict_set.texts_held_out)} texts {verdict_set.description}"]
         else:
             lines = []
             if verdict_set:
@@ -226,7 +229,7 @@ class TrainingPlan:
         if self.test_held_out and self.test is not None:
             write_pairs(output, self.test, TEST)
         if isinstance(self.train, TupleData) and self.train.held_out and self.train.held_out.data:
-            write_json_lines(output / HELD_OUT_ANCHORS, self.train.held_out.data.to_dicts())
+            write_json_lines(output / HELD_OUT_TUPLES, self.train.held_out.data.to_dicts())
 
     def cross_validate(
         self, folds: str, output: str | Path, *, resume: bool = False, overwrite: bool = False

@@ -7,12 +7,11 @@ from typing import ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from samesense.data.benchmarks.sentences import read_sentences
 from samesense.data.kinds import DetectedKind, detect_kind
 from samesense.data.pairs.data import PairData, concat
 from samesense.data.pairs.read import read_pairs
-from samesense.data.rows.sources import Source, name_of, short_name
-from samesense.data.tuples.convert import tuples_of_classes, tuples_of_pairs
+from samesense.data.rows.sources import Source
+from samesense.data.tuples.convert import read_classes, tuples_of_pairs
 from samesense.data.tuples.data import TupleData
 from samesense.data.tuples.read import read_tuples
 from samesense.errors import ConfigError, DataError
@@ -21,7 +20,6 @@ from samesense.losses.gist import GuideSettings
 from samesense.losses.registry import TUPLE_LOSSES
 from samesense.losses.spec import LossSpec
 from samesense.losses.tuples import PlacesSettings
-from samesense.places import JOINT
 from samesense.recipes.settings import KEEP_START, REFIT, EncoderSettings, KeepStart
 from samesense.types import PoolingName
 
@@ -158,15 +156,7 @@ def read_for_supmpn(sources: Sequence[Source], settings: SupmpnSettings) -> Tupl
     if all(kind is not None and kind.triplets for kind in detected):
         return tuples_of_pairs(_read_triplets(sources, detected, settings))
     if all(kind is not None and kind.kind == "classes" for kind in detected):
-        read = [
-            read_sentences(source, columns=settings.columns, drop_bad_rows=settings.drop_bad_rows) for source in sources
-        ]
-        return tuples_of_classes(
-            [text for labelled_texts in read for text in labelled_texts.texts],
-            [label for labelled_texts in read for label in labelled_texts.labels],
-            source=JOINT.join(map(name_of, sources)),
-            name=JOINT.join(map(short_name, sources)),
-        )
+        return read_classes(sources, columns=settings.columns, drop_bad_rows=settings.drop_bad_rows)
     return read_tuples(
         sources,
         columns=settings.columns,

@@ -135,9 +135,10 @@ def reason_to_keep(
     """Return why the start is kept and the trained model is not; empty where the trained model is kept.
 
     ``keep_start`` unless-higher compares figures on the pairs of the verdict; where these are test, which chooses
-    nothing, those on dev. On held-out anchors, which are few, and on dev pairs with few of one label, the start is kept
-    only if training did harm. With unless-better, an ``untuned`` start, never tuned for sentences, is kept only if
-    training did harm: training was shown to improve such models on meaning, which sections of documents do not measure.
+    nothing, those on dev. On held-out anchors or texts, which are few, and on dev pairs with few of one label, the
+    start is kept only if training did harm. With unless-better, an ``untuned`` start, never tuned for sentences, is
+    kept only if training did harm: training was shown to improve such models on meaning, which sections of documents do
+    not measure.
     """
     if weight_share == 0:
         return f"model/ is the start, {job.settings.model}, as the folds found no part of the training better"
@@ -188,7 +189,9 @@ def _cannot_choose(task: Finding) -> bool:
 
     Out of fold, few pairs of one label are few pairs in all, which can make a good start worse.
     """
-    return task.role == "held-out anchors" or (task.role in ("dev", CROSS_FITTED) and task.has_few_of_a_label)
+    if task.role in ("held-out anchors", "held-out texts"):
+        return True
+    return task.role in ("dev", CROSS_FITTED) and task.has_few_of_a_label
 
 
 def _evidence(measured: Measured, name: str) -> list[Evidence]:

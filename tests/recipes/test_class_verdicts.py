@@ -1,0 +1,76 @@
+"""Texts with classes end in a verdict: some are held out, for a classifier that learns from the others."""
+
+import json
+from collections import Counter
+
+import pytest
+
+import samesense
+from samesense.data.tuples.convert import tuples_of_classes
+from samesense.data.tuples.held_out import hold_out
+from samesense.recipes.held_out.pairs import HELD_OUT_TUPLES
+from samesense.recipes.planning.plan import plan
+from tests.recipes.test_anchor_verdicts import QUICK, some_rows
+
+
+def labelled(count, classes=3):
+    rows = some_rows(count)
+    return [{"text": row["question"], "label": f"class {number % classes}"} for number, row in enumerate(rows)]
+
+
+def tuples(count, classes=3):
+    rows = labelled(count, classes)
+    return tuples_of_classes([row["text"] for row in rows], [row["label"] for row in rows], source="made", name="made")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return samesense.train(labelled(120), output=tmp_path_factory.mktemp("runs") / "run", model="default", **QUICK)
+
+
+def test_a_run_has_a_verdict_on_texts_held_out(run):
+    task = run.verdict.task
+    assert (task.role, task.metric, task.n) == ("held-out texts", "accuracy", 24)
+    assert "held out, each to be put into its class by a classifier that learns from the other 96" in task.examples()
+    rows = [json.loads(line) for line in (run.folder / HELD_OUT_TUPLES).read_text(encoding="utf-8").splitlines()]
+    assert Counter(row["label"] for row in rows) == {"class 0": 8, "class 1": 8, "class 2": 8}
+
+
+def test_the_model_is_then_trained_on_all_unless_the_start_is_kept(run, tmp_path):
+    assert bool(run.verdict.keep_reason) != bool(run.verdict.refit)
+    trained = samesense.train(labelled(120), output=tmp_path / "run", model="default", keep_start="never", **QUICK)
+    assert trained.verdict.refit.startswith("model/ was then trained on all 120")
+
+
+def test_held_out_texts_are_in_no_way_trained_on():
+    whole = tuples(150)
+    train = hold_out(whole, seed=1)
+    held_out = set(train.held_out.data.anchors)
+    assert len(held_out) == 30
+    trained = {*train.anchors, *(text for texts in train.positives for text in texts), *train.classes}
+    assert not held_out & trained
+    assert trained | held_out == set(whole.anchors)
+    assert train.with_held_out() == whole
+    assert hold_out(whole, seed=1) == train
+    assert set(hold_out(whole, seed=2).held_out.data.anchors) != held_out
+
+
+def test_a_text_of_each_class_at_least_is_trained_on():
+    rare = [{"text": f"rare {number}", "label": f"rare {number // 2}"} for number in range(6)]
+    rows = [*labelled(140, classes=2), *rare]
+    data = tuples_of_classes([row["text"] for row in rows], [row["label"] for row in rows], source="made", name="made")
+    train = hold_out(data, seed=0)
+    assert set(train.classes.values()) == set(data.classes.values())
+
+
+@pytest.mark.parametrize("way", ["dev", "none", "few"])
+def test_no_texts_are_held_out_where_others_decide_or_they_are_too_few(way):
+    options = {"dev": "none"} if way == "none" else {}
+    if way == "dev":
+        options["dev"] = samesense.read([("a b", "a c", 1), ("d e", "f g", 0), ("h i", "h k", 1)])
+    planned = plan(labelled(60 if way == "few" else 120), settings={"model": "default"}, **options)
+    held_out = planned.train.held_out
+    assert held_out is None or held_out.data is None
+    assert not planned.refit
+    text = "\n".join(planned.lines())
+    assert ("no verdict: a verdict takes 20 texts held out" in text) == (way == "few")
