@@ -41,7 +41,7 @@ RACE = {
 }
 CELL = {"status": "finished", "variant": "v", "seconds": 1.0, "identity": {"tests": {}}, "error": ""}
 PLANNED_CELL = {"folder": "a", "variant": "v", "dataset": "d", "seed": 1}
-PLANNED = {"config": "mine.toml", "cells": [PLANNED_CELL], "tuning": [], "dev": {}, "skipped": []}
+PLANNED = {"config": "mine.toml", "cells": [PLANNED_CELL], "tuning": [], "dev": {}, "reading": {}, "skipped": []}
 TEACHER = {"sentences": 2, "name": "t", "teacher": "identity"}
 
 

@@ -105,9 +105,7 @@ def test_a_call_of_few_runs_leaves_a_partial_table_and_the_next_one_goes_on(
     code, printed, _ = command(out, "--table", "--latex", latex)
     assert code == 0
     sentence, words, _ = printed.splitlines()[-1].split("`")
-    assert sentence.startswith("On toy, ") and sentence.endswith(
-        "To train by its settings (DATA with the options that read it): "
-    )
+    assert sentence.startswith("On toy, ") and sentence.endswith("To train by its settings: ")
     values = {"DATA": toy_pairs / "train.tsv", "RUN": tmp_path / "run"}
     arguments = [values.get(word, word) for word in shlex.split(words)[1:]]
     code, printed, error = run_command(capsys, *arguments, "--dev", toy_pairs / "dev.tsv", "--dry-run")
@@ -115,6 +113,28 @@ def test_a_call_of_few_runs_leaves_a_partial_table_and_the_next_one_goes_on(
     settings = json.loads(printed)
     assert settings["loss"] == sentence.split()[2]
     assert (settings["model"], settings["learning_rate"], settings["max_steps"]) == (str(tiny_trunk), 2e-3, 4)
+
+
+def test_the_command_to_train_by_has_the_options_by_which_the_data_are_read(
+    written, toy_pairs, tmp_path, command, capsys
+):
+    folder = tmp_path / "read otherwise"
+    folder.mkdir()
+    for split in ("train", "dev", "test"):
+        rows = [line.split("\t") for line in (toy_pairs / f"{split}.tsv").read_text().splitlines()[1:]]
+        lines = [f"{first}^{second}^{score}^note" for score, first, second in rows]
+        (folder / f"{split}.csv").write_text("\n".join(lines) + "\n", encoding="utf-16")
+    options = "columns = 'column1,column2,column3'\ndelimiter = '^'\nheader = false\nencoding = 'utf-16'\n"
+    text = written[0].read_text().replace(".tsv", ".csv").replace("['cosent', 'mse']", "['cosent']")
+    written[0].write_text(f"{text}{options}label_range = [0, 5]\ndrop_bad_rows = true\n")
+    code, printed, error = command(*written[:-1], f"DATA={folder}", "-o", tmp_path / "out", "--jobs", "1")
+    assert code == 0, error
+    words = printed.splitlines()[-1].split("`")[1]
+    assert "--label-range 0 5" in words and "--drop-bad-rows" in words
+    values = {"DATA": folder / "train.csv", "RUN": tmp_path / "run"}
+    arguments = [values.get(word, word) for word in shlex.split(words)[1:]]
+    code, printed, error = run_command(capsys, *arguments, "--dev", folder / "dev.csv", "--dry-run")
+    assert code == 0, error
 
 
 def test_ctrl_c_leaves_the_tables_of_what_is_finished(written, tmp_path, monkeypatch, command):

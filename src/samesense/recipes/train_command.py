@@ -20,6 +20,8 @@ def _flag_words(name: str, value: Any) -> list[str]:
         return [f"--{flag}" if value else f"--no-{flag}"]
     if isinstance(value, Mapping):
         values = [f"{key}={field}" for key, field in value.items()]
+    elif name == "label_range":  # two numbers after one flag
+        return [f"--{flag}", *(f"{number:g}" for number in value)]
     elif isinstance(value, list | tuple):
         values = list(map(str, value))
     else:

@@ -97,6 +97,14 @@ class DataEntry(ReadingKeys):
         stated = {} if isinstance(test, str) else vars(test.table_options())
         return TableOptions(**{**options, **{name: value for name, value in stated.items() if value is not None}})
 
+    def reading(self) -> dict[str, Any]:
+        """Return what is said of how the data are read, as options of ``samesense train``."""
+        names = (*ReadingKeys.model_fields, "label_order", "label_range")
+        stated = {name: value for name in names if (value := getattr(self, name)) is not None}
+        if self.header is not None:
+            stated["header"] = self.table_options().header
+        return {**stated, **({"drop_bad_rows": True} if self.drop_bad_rows else {})}
+
     def held_out(self) -> float | None:
         """Return the share of the training pairs that selects, or ``None`` if none is held out."""
         return parse_share(self.dev, "dev")

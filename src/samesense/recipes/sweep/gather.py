@@ -86,6 +86,7 @@ class PlanRecord(Record):
     cells: list[PlannedCell]
     tuning: list[TriedCell] = Field(default_factory=list)
     dev: dict[str, str]
+    reading: dict[str, dict[str, Any]]
     skipped: list[str]
 
 

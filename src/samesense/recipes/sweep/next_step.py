@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import mean
 from typing import Any
 
@@ -11,11 +11,13 @@ from samesense.recipes.train_command import train_command
 from samesense.results.markup import code, plain
 
 
-def describe_next_steps(cells: Sequence[CellResults], config: str) -> list[str]:
+def describe_next_steps(
+    cells: Sequence[CellResults], config: str, reading: Mapping[str, Mapping[str, Any]]
+) -> list[str]:
     """Return for each data set, in Markdown, the variant that is best on dev and the command that trains like it.
 
-    Nothing is said of a data set without dev. ``cells`` are those of a whole sweep, and ``config`` is what all their
-    settings come from.
+    Nothing is said of a data set without dev. ``cells`` are those of a whole sweep, ``config`` is what all their
+    settings come from, and ``reading`` has the options by which each data set is read.
     """
     trained = [cell for cell in cells if cell.run is not None and cell.run.curve is not None]
     lines = []
@@ -29,11 +31,9 @@ def describe_next_steps(cells: Sequence[CellResults], config: str) -> list[str]:
         score = f"{100 * scores[best]:.2f}"
         if len(variants[best]) > 1:
             score += f", mean of {len(variants[best])} seeds"
-        sentence = (
-            f"On {dataset}, {best} is the best on dev ({score}). To train by its settings (DATA with the options that "
-            "read it):"
-        )
-        lines.append(f"{plain(sentence)} {code(train_command(_stated_settings(variants[best][0], config)))}")
+        sentence = f"On {dataset}, {best} is the best on dev ({score}). To train by its settings:"
+        settings = {**reading[dataset], **_stated_settings(variants[best][0], config)}
+        lines.append(f"{plain(sentence)} {code(train_command(settings))}")
     return lines
 
 

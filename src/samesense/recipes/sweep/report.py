@@ -63,7 +63,7 @@ def write_report(output: Path, *, latex: Path | None = None, figures: Path | Non
     next_steps = []
     # A run that is missing may be the best.
     if not report.incomplete:
-        next_steps = describe_next_steps(cells, plan["config"])
+        next_steps = describe_next_steps(cells, plan["config"], plan["reading"])
     text = _tables(report, left_out, next_steps)
     paths = [
         write_json_lines(output / "results.jsonl", rows(cells)),

@@ -219,6 +219,7 @@ def _plan_content(plan: Plan, output: Path) -> dict[str, Any]:
         "warnings": plan.warnings,
         "skipped": [f"{dataset}, {variant}: {why}" for (variant, dataset), why in plan.skipped.items()],
         "dev": {entry.name: _dev_origin(entry.dev) for entry in plan.file.data},
+        "reading": {entry.name: entry.reading() for entry in plan.file.data},
         "tuning": [
             {
                 "variant": cell.tried_for,
