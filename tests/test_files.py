@@ -22,6 +22,7 @@ from samesense.errors import DataError, ModelError, OutputError
 from samesense.execution.shards.folders import append_json, parsed_lines
 from samesense.failures import TEMPORARY_FOLDER, system_reason, writing
 from samesense.files import replacing_folder
+from samesense.scratch import HELD, ScratchFolder
 from samesense.urls import matching
 
 HOLD = """
@@ -33,6 +34,17 @@ with only_writer(Path(sys.argv[1])):
     sys.stdin.read()
 """
 LEFT = ".b.txt.17-0123abcd.part"
+
+
+LEAVE = """
+import os, signal, sys
+from samesense.scratch import ScratchFolder
+folder = ScratchFolder()
+print(folder.name, flush=True)
+if sys.argv[1] == "die":
+    os.kill(os.getpid(), signal.SIGKILL)
+sys.stdin.read()
+"""
 
 
 def names(folder):
@@ -337,3 +349,47 @@ def test_a_link_to_a_folder_stays_a_link(tmp_path):
 def test_what_cannot_be_appended_to_is_named(add):
     with pytest.raises(OutputError, match=r"^/dev/full cannot be written: .*No space left"):
         add(Path("/dev/full"))
+
+
+def test_a_message_names_no_temporary_file(tmp_path):
+    with pytest.raises(OutputError) as caught, files.replacing(tmp_path / "a.tsv") as beside:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(beside))
+    assert f"a.tsv cannot be written: [Errno 13] Permission denied: '{tmp_path}'. Name" in str(caught.value)
+    beside = files.temporary(tmp_path / "model")
+    within = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(beside / "a.bin"))
+    assert f"No space left on device: '{tmp_path}/model/a.bin'" in str(system_reason(within))
+
+
+def test_the_next_writer_of_a_file_removes_what_a_killed_one_left(tmp_path):
+    others = [".b.txt.more.17-0123abcd.part", ".a.txt.17-0123abcd.part", ".b.txt.part"]
+    for name in (LEFT, *others):
+        (tmp_path / name).touch()
+    with files.only_writer_of(tmp_path / "b.txt"):
+        pass
+    assert names(tmp_path) == sorted(others)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="SIGKILL")
+def test_temporary_folders_of_killed_processes_are_removed_by_the_next(tmp_path, monkeypatch):
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    words = [sys.executable, "-c", LEAVE]
+    dead = [Path(subprocess.run([*words, "die"], env=environment, capture_output=True, text=True).stdout.strip())]
+    alive = subprocess.Popen([*words, "wait"], env=environment, stdin=-1, stdout=-1, text=True)
+    held = Path(alive.stdout.readline().strip())
+    (tmp_path / "samesense-of-others").mkdir()
+    for folder in (*dead, held):
+        assert (folder / HELD).exists()
+        os.utime(folder / HELD, (0, 0))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with ScratchFolder() as name:
+        assert names(tmp_path) == sorted({"samesense-of-others", held.name, Path(name).name})
+    alive.communicate("")
+    assert names(tmp_path) == ["samesense-of-others"]
+
+
+def test_a_new_temporary_folder_is_left_alone_before_it_is_held(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (tmp_path / "samesense-new").mkdir()
+    (tmp_path / "samesense-new" / HELD).touch()
+    with ScratchFolder():
+        assert (tmp_path / "samesense-new").is_dir()

@@ -34,6 +34,10 @@ DAMAGED = (
 )
 """What reading a damaged file raises: numpy parses the head of an array as Python."""
 
+TEMPORARY_ENDING = r"\.\d+-[0-9a-f]{8}\.part"
+TEMPORARY = re.compile(rf"\..+{TEMPORARY_ENDING}")
+"""Name of a file or folder that is written beside its place, of which the user knows nothing."""
+
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 _SHORT_WRITE = re.compile(
@@ -123,9 +127,16 @@ def system_reason(error: Exception, fix: str = "") -> str | None:
     reason = ""
     if number and os.strerror(number) not in str(error):
         reason = f" ({os.strerror(number)})"
+    message = _without_temporary_names(str(error))
     if str(error).startswith("[Errno 2] No usable temporary directory"):
         fix = _IN_TEMPORARY
-    return f"{error}{reason}. {fix or _FIXES.get(number or 0, 'Name another place.')}"
+    return f"{message}{reason}. {fix or _FIXES.get(number or 0, 'Name another place.')}"
+
+
+def _without_temporary_names(message: str) -> str:
+    """Return a message with the folder of a temporary file instead of it, or its final name within a path."""
+    within = re.sub(rf"/\.([^/]+){TEMPORARY_ENDING}(?=/)", r"/\1", message)
+    return re.sub(rf"/\.[^/]+{TEMPORARY_ENDING}", "", within)
 
 
 def _system_number(error: Exception) -> int | None:

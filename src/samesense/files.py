@@ -19,22 +19,20 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from samesense.errors import DataError, OutputError
-from samesense.failures import TEMPORARY_FOLDER, visible, writing
+from samesense.failures import TEMPORARY, TEMPORARY_ENDING, visible, writing
+from samesense.scratch import ScratchFolder
 
 DEEPEST = 100
 """Levels of lists and objects in each other that a file of JSON may have."""
 
 LOCK = ".lock"
 """Name of the file in a folder by which its writer holds it; says nothing about what the folder holds."""
-
-_TEMPORARY = re.compile(r"\..+\.\d+-[0-9a-f]{8}\.part")
 
 _NAME_BYTES = 200
 """Bytes of a name that are kept in that of its temporary file, as file systems end at 255."""
@@ -52,7 +50,7 @@ def replacing(path: str | Path, *, sync: bool = False) -> Iterator[Path]:
     with writing(path):
         if is_special(path):
             # Not beside the target: in a folder such as /dev no file can be made.
-            with TemporaryDirectory(prefix=TEMPORARY_FOLDER) as folder:
+            with ScratchFolder() as folder:
                 beside = Path(folder) / "content"
                 # A disk that is full here is not that of the target.
                 with writing(beside):
@@ -231,13 +229,16 @@ def sync_folder(folder: Path) -> None:
 
 def is_temporary(name: str) -> bool:
     """Return whether a file or folder of this name is what a killed writer left, or another one is writing."""
-    return _TEMPORARY.fullmatch(name) is not None
+    return TEMPORARY.fullmatch(name) is not None
 
 
-def clear_temporary(folder: Path) -> None:
-    """Remove what killed writers left in a folder to which no one else writes now."""
+def clear_temporary(folder: Path, name: str = "") -> None:
+    """Remove what killed writers left in a folder, or of a file in it, to which no one else writes now."""
+    pattern = TEMPORARY
+    if name:
+        pattern = re.compile(rf"\.{re.escape(_short(name))}{TEMPORARY_ENDING}")
     for path in folder.glob(".*.part"):
-        if is_temporary(path.name):
+        if pattern.fullmatch(path.name):
             _remove(path)
 
 
@@ -359,14 +360,35 @@ def only_writer_of(path: Path) -> Iterator[None]:
     """
     message = f"An output has one writer at a time, and another process writes to {path}. Wait for it, or name another."
     path.parent.mkdir(parents=True, exist_ok=True)
-    lock = path.with_name(f".{_short(path.name)}{LOCK}")
+    lock = _lock_beside(path)
     with _held(lock, message):
+        # Under the lock, temporary files of this name can only be those of killed writers.
+        clear_temporary(path.parent, path.name)
         try:
             yield
         finally:
             # Windows removes no file that is open.
             with suppress(OSError):
                 lock.unlink()
+
+
+@contextmanager
+def in_turn(path: Path) -> Iterator[None]:
+    """Hold a file for a moment, to read it and write it again; another process that does so is waited for."""
+    from filelock import FileLock
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = _lock_beside(path)
+    with FileLock(lock):
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                lock.unlink()
+
+
+def _lock_beside(path: Path) -> Path:
+    return path.with_name(f".{_short(path.name)}{LOCK}")
 
 
 @contextmanager

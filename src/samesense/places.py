@@ -67,6 +67,16 @@ def writing_outputs(
         yield
 
 
+@contextmanager
+def holding(*paths: str | Path | None) -> Iterator[None]:
+    """Hold files while work for them goes on; OutputError if another process does, see :func:`only_writer_of`."""
+    with ExitStack() as stack:
+        for path in paths:
+            if path is not None and not is_special(path):
+                stack.enter_context(only_writer_of(Path(path).resolve()))
+        yield
+
+
 def check_absent(path: str | Path, *, overwrite: bool) -> None:
     """Raise OutputError, before long work, for a file with content that may not be replaced."""
     if overwrite or is_special(path):

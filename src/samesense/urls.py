@@ -14,12 +14,12 @@ from contextlib import contextmanager
 from glob import escape
 from pathlib import Path
 from stat import S_ISFIFO
-from tempfile import TemporaryDirectory
 from typing import IO, Any
 
 from samesense.errors import ConfigError, DataError, OutputError, SamesenseError
-from samesense.failures import TEMPORARY_FOLDER, shortened, writing
+from samesense.failures import shortened, writing
 from samesense.hub import unreachable
+from samesense.scratch import ScratchFolder
 
 SCHEMES = ("s3", "gs", "az", "abfs", "http", "https", "hf", "memory")
 """Kinds of stores that are read and written: of Amazon, Google and Microsoft, the web, the hub, and this process."""
@@ -47,7 +47,7 @@ def is_url(name: str | Path) -> bool:
 _pipes: dict[tuple[int, int], Path] | None = None
 """Where the content of each pipe is, where pipes are read."""
 
-_folders: list[TemporaryDirectory[str]] = []  # of these files, removed when the process ends
+_folders: list[ScratchFolder] = []  # of these files, removed when the process ends
 
 
 def take_pipes() -> None:
@@ -80,7 +80,7 @@ def file_of(path: Path) -> Path:
     # By inode: a pipe can be read only once, whichever of its names is given.
     key = status.st_dev, status.st_ino
     if key not in _pipes:
-        _folders.append(TemporaryDirectory(prefix=TEMPORARY_FOLDER, ignore_cleanup_errors=True))
+        _folders.append(ScratchFolder())
         copy = Path(_folders[-1].name) / "content"
         with path.open("rb") as source, writing(copy), copy.open("wb") as target:
             shutil.copyfileobj(source, target)

@@ -303,6 +303,14 @@ HELD = {
 }
 
 
+def test_a_page_that_another_process_writes_is_refused_before_the_work(here, contents, capsys):
+    before = contents()
+    with only_writer_of((here / "out.html").resolve()):
+        message = refused(capsys, "compare", *MODEL, "--data", "pairs.tsv", "--output", "out.html")
+    assert f"another process writes to {here.resolve() / 'out.html'}. Wait for it" in message
+    assert contents() == before
+
+
 @pytest.mark.parametrize("command", HELD)
 @pytest.mark.parametrize("flags", [(), ("--overwrite",)])
 def test_a_file_that_another_process_writes_is_refused_before_the_work(here, contents, capsys, command, flags):

@@ -9,6 +9,7 @@ import pytest
 
 from samesense.cli.main import main
 from samesense.errors import ConfigError, DataError, MissingExtraError, OutputError
+from samesense.files import only_writer_of
 from samesense.inference.collection.collection import Collection, Entry
 from samesense.inference.stores import copy as module
 from samesense.inference.stores import source
@@ -278,3 +279,10 @@ def test_a_store_that_is_not_there_is_one_line_and_code_2(tmp_path, capsys, to, 
     assert stop.value.code == 2
     assert "did not take the table 'made'" in stderr
     assert "secret" not in stderr
+
+
+def test_an_export_to_a_file_that_another_process_writes_is_refused(folder, tmp_path):
+    output = tmp_path / "news.parquet"
+    with only_writer_of(output), pytest.raises(OutputError, match="another process writes to"):
+        copy(folder, to="parquet", output=output, overwrite=True)
+    assert not output.exists()

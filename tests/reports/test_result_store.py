@@ -1,4 +1,5 @@
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -22,6 +23,14 @@ def test_what_was_appended_is_read_back(tmp_path):
     assert read_results(path) == [result(), FULL, result(subset="x")]
     assert len(path.read_bytes().splitlines()) == 3
     assert [file.name for file in path.parent.iterdir()] == ["results.jsonl"]
+
+
+def test_results_that_are_appended_at_the_same_moment_are_all_there(tmp_path):
+    path = tmp_path / "results.jsonl"
+    with ThreadPoolExecutor(4) as writers:
+        list(writers.map(lambda number: append_results(path, [result(value=number / 100)]), range(40)))
+    assert sorted(kept.value for kept in read_results(path)) == [number / 100 for number in range(40)]
+    assert [file.name for file in tmp_path.iterdir()] == ["results.jsonl"]
 
 
 def test_a_missing_last_newline_is_added(tmp_path):

@@ -167,7 +167,7 @@ def compare(  # noqa: PLR0913 - the flags of the command
     Returns:
         The report, which can also be saved later, by ``save``.
     """
-    from samesense.places import PAGE, check_place, check_suffix
+    from samesense.places import PAGE, check_place, check_suffix, holding
     from samesense.recipes.compare.models import places_of
     from samesense.recipes.compare.recipe import compare as run
     from samesense.recipes.compare.sentences import read_topics
@@ -201,7 +201,7 @@ def compare(  # noqa: PLR0913 - the flags of the command
                 append_results(Path(results), rows)
             written.extend(rows)
 
-    with _kept_named(results, written):
+    with holding(output), _kept_named(results, written):
         report = run(
             models,
             data,

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from samesense.choices import DecimalMark, Threshold, check_choice
@@ -16,7 +15,8 @@ from samesense.data.rows.sources import Source, in_memory, rereadable
 from samesense.data.rows.table_options import Header, Quoting, reads_tables
 from samesense.errors import ConfigError, DataError
 from samesense.execution.unread import logs_unread
-from samesense.failures import TEMPORARY_FOLDER, writing
+from samesense.failures import writing
+from samesense.scratch import ScratchFolder
 from samesense.types import Precision
 
 # Functions import what they use, so that ``import samesense`` and --help load neither torch nor transformers.
@@ -123,7 +123,7 @@ def _file_of(source: Source) -> Iterator[tuple[Source, str]]:
         return
     if sys.stdin is None:
         raise DataError("Standard input is read here, and it is closed. Give a file, or let it be open: < FILE")
-    with TemporaryDirectory(prefix=TEMPORARY_FOLDER) as folder:
+    with ScratchFolder() as folder:
         path = Path(folder) / "standard-input.tsv"
         # Bytes are copied, so that the encoding is found as for any file.
         with writing(path), path.open("wb") as copy:

@@ -7,13 +7,13 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
 
-from samesense.failures import TEMPORARY_FOLDER, imported, writing
+from samesense.failures import imported, writing
+from samesense.scratch import ScratchFolder
 
 MOST_IN_MEMORY = 1_000_000
 """Most texts that are kept in lists; more are written to a file."""
@@ -23,7 +23,7 @@ BLOCK = 10_000
 
 COLUMN = "sentence"
 
-_FOLDERS: list[TemporaryDirectory[str]] = []
+_FOLDERS: list[ScratchFolder] = []
 """Temporary folders of these files, which are deleted when the process ends."""
 
 
@@ -141,8 +141,7 @@ def _write_table(rows: Iterator[Sequence[str]], names: Sequence[str]) -> Any:
     import pyarrow as pa
 
     datasets = imported("datasets", "train")
-    # On Windows a mapped file cannot be deleted while it is open.
-    _FOLDERS.append(TemporaryDirectory(prefix=TEMPORARY_FOLDER, ignore_cleanup_errors=True))
+    _FOLDERS.append(ScratchFolder())
     path = Path(_FOLDERS[-1].name) / "texts.arrow"
     schema = pa.schema([(name, pa.large_string()) for name in names])
     # As an Arrow stream, which datasets maps without copying.

@@ -17,7 +17,6 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 
@@ -28,12 +27,12 @@ from samesense.encoder.cosine import row_cosines
 from samesense.errors import ConfigError, DataError
 from samesense.evaluation.task import checked_scores
 from samesense.execution.progress import progress_bar
-from samesense.failures import TEMPORARY_FOLDER
 from samesense.files import map_array
 from samesense.inference.encode import write_unit_vectors
 from samesense.inference.models.model import Model
 from samesense.inference.search.exact import Best, nearest
 from samesense.inference.search.lists import blocks
+from samesense.scratch import ScratchFolder
 from samesense.types import Embeddings, Indices, Pair, Score, Scores
 
 logger = logging.getLogger(__name__)
@@ -148,7 +147,7 @@ def mine_negatives(
         )
     mined_rows: list[list[str]] = [[] for _ in data.anchors]
     near_positives = 0
-    with TemporaryDirectory(prefix=TEMPORARY_FOLDER) as folder:
+    with ScratchFolder() as folder:
         path = Path(folder) / "vectors.bin"
         dim = write_unit_vectors(model, pool.texts, path)
         vectors: Embeddings = map_array(path, np.float32, len(pool.texts) * dim).reshape(-1, dim)

@@ -11,7 +11,8 @@ from typing import Any
 from pydantic import Field, TypeAdapter, ValidationError
 
 from samesense.errors import DataError, OutputError
-from samesense.files import is_special, parse_json, write_bytes
+from samesense.failures import writing
+from samesense.files import in_turn, is_special, parse_json, write_bytes
 from samesense.places import check_place, check_suffix
 from samesense.reports.figures.curves import Curve
 from samesense.results.results import Results
@@ -35,11 +36,15 @@ def append_results(path: str | Path, results: Sequence[Result]) -> None:
     """Append results to a file of results, which is created if absent.
 
     OutputError if it cannot be written, or holds something else. A new file is written beside the old one and then
-    replaces it, so an interruption leaves either the old or the new file. If two processes append at the same moment,
-    one of the additions may be lost.
+    replaces it, so an interruption leaves either the old or the new file. Processes that append at the same moment wait
+    for each other.
     """
-    lines = "".join(json.dumps(result.to_dict(), allow_nan=False) + "\n" for result in results)
-    write_bytes(path, _before(path) + lines.encode("utf-8"), sync=True)
+    lines = "".join(json.dumps(result.to_dict(), allow_nan=False) + "\n" for result in results).encode("utf-8")
+    if is_special(path):
+        write_bytes(path, lines)
+        return
+    with writing(path), in_turn(Path(path).resolve()):
+        write_bytes(path, _before(path) + lines, sync=True)
 
 
 def _before(path: str | Path) -> bytes:

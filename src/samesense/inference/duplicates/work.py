@@ -10,7 +10,6 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ import numpy as np
 from samesense.choices import Chunk
 from samesense.encoder.unfinished import UnfinishedEmbeddings, remove_unfinished, remove_when_finished
 from samesense.errors import DataError, OutputError
-from samesense.failures import DAMAGED, TEMPORARY_FOLDER
+from samesense.failures import DAMAGED
 from samesense.files import LOCK, is_temporary, map_array, only_writer, read_json, replacing, write_json
 from samesense.hashes import json_hash, rows_hash
 from samesense.inference.duplicates.links import Links
@@ -33,6 +32,7 @@ from samesense.inference.duplicates.vector_shards import (
 from samesense.inference.encode import write_unit_vectors
 from samesense.inference.models.model import Model
 from samesense.places import check_folder
+from samesense.scratch import ScratchFolder
 from samesense.types import Embeddings
 
 logger = logging.getLogger(__name__)
@@ -57,7 +57,7 @@ class About:
 class Work:
     """Vectors and links of texts in a folder; a temporary folder (``holder``) is removed with the object."""
 
-    def __init__(self, folder: Path, about: About, holder: TemporaryDirectory[str] | None = None) -> None:
+    def __init__(self, folder: Path, about: About, holder: ScratchFolder | None = None) -> None:
         self.folder = folder
         self.about = about
         self._holder = holder
@@ -126,7 +126,7 @@ def open_work(
         ModelError: if a vector is not finite or all zeros.
     """
     if folder is None:
-        holder = TemporaryDirectory(prefix=TEMPORARY_FOLDER)
+        holder = ScratchFolder()
         scratch = Path(holder.name)
         dim = write_unit_vectors(model, texts, scratch / VECTORS, chunk=chunk, queries=queries)
         return Work(scratch, About(what, "", "", len(texts), dim), holder)

@@ -6,7 +6,6 @@ import logging
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from samesense.context.corpus.corpus import Corpus
@@ -26,6 +25,7 @@ from samesense.recipes.run.estimate import time_step
 from samesense.recipes.run.job import Job
 from samesense.recipes.surrogate.reading import read_harvest
 from samesense.recipes.surrogate.recipe import prepare
+from samesense.scratch import ScratchFolder
 from samesense.training import manifest
 
 logger = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ def estimate(job: Job[Documents, ContextSettings]) -> list[str]:
     origin = job.settings.origin_settings()
     whole = _sentences(job.data.sources, origin)
     logger.info(f"measuring with {WORDS:,} words of the documents, in a folder that is thrown away")
-    with TemporaryDirectory() as scratch, stage("measuring"):
+    with ScratchFolder() as scratch, stage("measuring"):
         folder = Path(scratch)
         little = origin.model_copy(update=_less(origin))
         by_words = origin.contexts == "words"

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from transformers import TrainerCallback, set_seed
@@ -24,6 +23,7 @@ from samesense.recipes.run.model_adapters import adapter_of, start_settings
 from samesense.recipes.run.outcome.conclude import check_outcome
 from samesense.recipes.run.outcome.learning_curve import COST
 from samesense.recipes.run.runner import check_job
+from samesense.scratch import ScratchFolder
 from samesense.training.fit import pick_precision
 from samesense.types import Pair
 
@@ -52,7 +52,7 @@ def measure_time(job: Job[Any, Any], prepare: Prepare, *, build: Build | None = 
     adapter = adapter_of(job.settings)
     models = 1 + (len(job.cross_validation.folds) if job.cross_validation else 0)
     seconds = {}
-    with TemporaryDirectory() as scratch, stage("measuring a few steps"):
+    with ScratchFolder() as scratch, stage("measuring a few steps"):
         started = time.perf_counter()
         sample_job = replace(job, data=_sample_data(job), output=Path(scratch))
         model = adapter.build(settings) if build is None else build(sample_job)
