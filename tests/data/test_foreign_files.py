@@ -154,6 +154,27 @@ def test_ratings_of_label_studio_are_to_be_written_as_numbers(tmp_path):
         assert "in pandas: frame['rating'].str[0].str['rating']. " in message
 
 
+STUDIO = {"id": 7, "annotation_id": 9, "annotator": 1, "lead_time": 3.25, "created_at": "2024-01-02T10:00:00Z"}
+
+
+@pytest.mark.parametrize("annotators", [1, 2])
+def test_the_rating_of_label_studio_is_the_label_and_not_the_annotator(tmp_path, annotators):
+    rows = [
+        {**STUDIO, "id": number, "annotator": number % annotators, "text1": a, "text2": b, "rating": score}
+        for number, (a, b, score) in enumerate(PAIRS)
+    ]
+    assert read_pairs(write_lines(tmp_path / "a.jsonl", rows)).labels == [score for _, _, score in PAIRS]
+    named = [{"first" if name == "text1" else name: value for name, value in row.items()} for row in rows]
+    assert refusal(write_lines(tmp_path / "a.jsonl", named), read_pairs).endswith("`columns` first,text2,rating")
+
+
+def test_ratings_in_lists_are_named_where_labels_are_needed(tmp_path):
+    rows = [{**STUDIO, "text1": a, "text2": b, "rating": [{"rating": round(score)}]} for a, b, score in PAIRS * 2]
+    path = write_lines(tmp_path / "a.jsonl", rows)
+    assert refusal(path, read_pairs).endswith("`columns` text1,text2,rating")
+    assert "write one number in the label column" in refusal(path, read_pairs, columns="text1,text2,rating")
+
+
 def test_a_folder_of_beir_is_to_be_joined(tmp_path):
     write_lines(tmp_path / "corpus.jsonl", [{"_id": "d1", "title": "", "text": PAIRS[0][1]}])
     write_lines(tmp_path / "queries.jsonl", [{"_id": "q1", "text": PAIRS[0][0]}])

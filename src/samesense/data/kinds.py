@@ -36,6 +36,7 @@ from samesense.data.columns.text_columns import (
 from samesense.data.columns.unread_columns import log_unread
 from samesense.data.conventions.column_names import (
     ANCHOR_NAMES,
+    JUDGEMENT_NAMES,
     LABEL_NAMES,
     NEGATIVE_NAMES,
     SENTENCE_LABEL_NAMES,
@@ -328,13 +329,7 @@ def _resolved_pairs(names: Sequence[str], source: str) -> Columns | None:
         return None
 
 
-_JUDGEMENTS = frozenset(
-    (
-        *LABEL_NAMES,
-        *"relevance relevance_score relevant is_relevant rel not_relevant correct is_correct rating grade "
-        "judgment judgement".split(),
-    )
-)
+_JUDGEMENTS = frozenset((*LABEL_NAMES, *JUDGEMENT_NAMES))
 """Column names of relevance judgements for the texts of a row."""
 
 

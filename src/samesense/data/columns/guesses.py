@@ -24,6 +24,7 @@ from samesense.data.columns.text_columns import (
 )
 from samesense.data.conventions.column_names import (
     CLASS_NAMES,
+    JUDGEMENT_NAMES,
     LABEL_NAMES,
     SENTENCE_LABEL_NAMES,
     SINGLE_NAMES,
@@ -100,8 +101,9 @@ def example_columns(rows: Sequence[Row]) -> str:
         columns = [spelled[name] for name in known_pair]
     if len(columns) != 2:
         return ""
-    label = _label_column(rows, columns, texts)
-    if label is not None:
+    # Judgements in lists are no labels yet, and the error about them says how they become some.
+    label = _label_column(rows, columns, texts) or find_name(JUDGEMENT_NAMES, spelled)
+    if label is not None and label not in columns:
         columns.append(label)
     return join_columns(columns)
 
@@ -211,15 +213,17 @@ def _label_column(rows: Sequence[Row], pair: Sequence[str], texts: Sequence[str]
     text_set = set(texts)
     without_texts = [name for name in candidates if name not in text_set][:MOST_LOOKED_INTO]
     varied = [name for name in without_texts if _varies(rows, name)]
-    return min(varied, key=lambda name: _doubt_of_labels(rows, name), default=None)
+    judgement = find_name(JUDGEMENT_NAMES, spelled_names(varied))
+    return judgement or min(varied, key=lambda name: _doubt_of_labels(rows, name), default=None)
 
 
-def _doubt_of_labels(rows: Sequence[Row], name: str) -> tuple[bool, bool, bool]:
-    """Return a sort key, lower for likelier label columns: numeric, then named by a question, then with two values."""
+def _doubt_of_labels(rows: Sequence[Row], name: str) -> tuple[bool, bool, bool, bool]:
+    """Return a sort key, lower for likelier labels: numeric, then varying, named by a question, and with two values."""
     values = [str(cells[name]) for _, cells in rows[:SNIFFED_ROWS] if cells.get(name) not in (None, "")]
     answers = values if not are_answers(values) else translate_yes_no(values, name)
     numbers = [to_number(value) for value in with_points(answers)]
-    return any(number is None for number in numbers), name.strip()[-1:] not in SENTENCE_ENDS, len(set(values)) > 2
+    is_question = name.strip()[-1:] in SENTENCE_ENDS
+    return any(number is None for number in numbers), len(set(values)) == 1, not is_question, len(set(values)) > 2
 
 
 def _varies(rows: Sequence[Row], name: str) -> bool:

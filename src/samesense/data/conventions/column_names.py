@@ -98,7 +98,17 @@ _NEGATED = re.compile(
     r"(not?|non|is_not|isnt|un|dis)_?(duplicates?|similar|similarity|same|equal|related|match|paraphrases?)"
 )
 
-IDENTIFIERS = frozenset(("id", "idx", "index", "split", "uuid", "guid", "url", "date", "time", "timestamp", ""))
+JUDGEMENT_NAMES = tuple(
+    "relevance relevance_score relevant is_relevant rel not_relevant correct is_correct rating grade judgment "
+    "judgement".split()
+)
+"""Names of columns that say how well two texts belong together, besides those of labels."""
+
+IDENTIFIERS = frozenset(
+    """
+    id idx index split uuid guid url date time timestamp annotator annotators lead_time
+    """.split()
+).union([""])
 """Names of columns with metadata, unrelated to a row's texts."""
 
 _IDS = re.compile(r"[cdpqrsu]id\d*|(hit|doc|pair|query|row|user|response|assignment)ids?\d*|[a-z]+_id\d+|id\d+")
@@ -186,7 +196,7 @@ def normalize_name(name: str) -> str:
 def is_identifier(name: str) -> bool:
     """Return whether the name of a column means an identifier, a date or a URL."""
     words = normalize_name(re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name))
-    is_id = words.endswith(("_id", "_url", "_date")) or _IDS.fullmatch(words) is not None
+    is_id = words.endswith(("_id", "_url", "_date", "_at")) or _IDS.fullmatch(words) is not None
     return normalize_name(name) in IDENTIFIERS or is_id
 
 
