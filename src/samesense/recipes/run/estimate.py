@@ -204,7 +204,7 @@ def _time_step(job: Job[Any, Any], model: Any, inputs: TrainingInputs, precision
 
 def _time_checkpoint(model: Any) -> float:
     """Return the seconds that a checkpoint takes: the weights, and two numbers of the optimizer for each."""
-    with TemporaryDirectory() as folder:
+    with ScratchFolder() as folder:
         return 3 * _time(lambda: model.save_pretrained(folder, create_model_card=False))
 
 
