@@ -11,6 +11,7 @@ from samesense.api.data import labelled_pairs, texts_of
 from samesense.choices import Chunk, DedupBy, ExecutorName, Keep, SearchMethod, Threshold, check_choice, check_named
 from samesense.data.rows.sources import Source, names_among
 from samesense.data.rows.table_options import Header, Quoting, reads_tables
+from samesense.errors import ConfigError
 from samesense.execution.progress import stage
 from samesense.execution.unread import logs_unread
 from samesense.types import Precision
@@ -127,13 +128,17 @@ def _sharing(
     """Return how a search is shared among workers; ``None`` if it is done in this process."""
     from samesense.execution.shards.executors import choose_executor
     from samesense.execution.threads import cores
-    from samesense.inference.duplicates.vector_shards import Sharing, check_shared_folder
+    from samesense.inference.duplicates.vector_shards import Sharing
 
     if executor is None and workers is None and address is None:
         return None
     check_choice("executor", executor, ExecutorName, optional=True)
     chosen = choose_executor(executor or "embedded", workers=workers, address=address, default_workers=cores())
-    check_shared_folder(work)
+    if work is None:
+        raise ConfigError(
+            "executor, workers and address share a search whose finished work is kept in a folder that all machines "
+            "see; received none. Name it with `work`."
+        )
     return Sharing(chosen, check_named(model), precision)
 
 

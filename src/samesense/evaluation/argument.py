@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -12,9 +13,9 @@ from samesense.data.benchmarks.catalogue import WHOLE
 from samesense.data.pairs.keys import plain_keys
 from samesense.data.pairs.splits import assign_folds, group_pairs
 from samesense.errors import ConfigError, DataError
-from samesense.evaluation.sts import MOST_SUBSETS, StsTask, correlation_results, subset_members
+from samesense.evaluation.sts import MOST_SUBSETS, StsTask, subset_members
 from samesense.evaluation.suite import Suite
-from samesense.evaluation.task import join_clauses, timed_scores
+from samesense.evaluation.task import join_clauses
 from samesense.types import Scorer, TaskResult
 
 Mode = Literal["apart", "mixed", "by-topic"]
@@ -63,19 +64,13 @@ class ArgumentTask(StsTask):
 
     def evaluate(self, candidate: Scorer) -> TaskResult:
         """Return ``spearman`` and ``pearson``: ``"all"``, ``"mean"`` over folds and, by topic, each topic."""
-        pairs = self.data.pairs()
-        scores, seconds = timed_scores(candidate, pairs)
-        build = self.builder(candidate, seconds)
-        labels = np.asarray(self.data.labels, dtype=np.float64)
-        rows = correlation_results(build, scores, labels, self._fold_names())
+        result = super().evaluate(candidate)
         reported = {"all", "mean"}
         if self.mode == "by-topic":
             reported.update(self.data.subsets or ())
-        return TaskResult(
-            [row for row in rows if row.subset in reported], [build.evidence("spearman", scores, pairs, labels)]
-        )
+        return TaskResult([row for row in result.results if row.subset in reported], result.evidence)
 
-    def _fold_names(self) -> list[str]:
+    def _subsets(self) -> Sequence[str]:
         """Return the name of the fold that holds out each pair."""
         if self.mode == "by-topic":
             return list(self.data.subsets or ())

@@ -63,8 +63,12 @@ class StsTask(Task):
         scores, seconds = timed_scores(candidate, pairs)
         build = self.builder(candidate, seconds)
         labels = np.asarray(self.data.labels, dtype=np.float64)
-        results = correlation_results(build, scores, labels, self.data.subsets)
+        results = correlation_results(build, scores, labels, self._subsets())
         return TaskResult(results, [build.evidence("spearman", scores, pairs, labels)])
+
+    def _subsets(self) -> Sequence[str] | None:
+        """Return the name of the subset of each pair."""
+        return self.data.subsets
 
 
 def evaluate_pairs(model: Scorer, data: PairData, *, intervals: bool = True) -> Results:

@@ -29,6 +29,12 @@ def comma_separated(value: Any) -> Any:
     return value.split(",")
 
 
+def split_at_commas(value: Any) -> list[Any]:
+    """Return the values of one or several words, split at commas."""
+    words = [value] if isinstance(value, str | int | float) else value
+    return [piece for word in words for piece in (word.split(",") if isinstance(word, str) else [word])]
+
+
 class Settings(BaseModel):
     """Immutable settings, validated on creation."""
 

@@ -16,7 +16,7 @@ from samesense.evaluation.run import Failure
 from samesense.execution.speed import ROUNDS
 from samesense.reports.significance import LEVEL, Comparison, p_text
 from samesense.reports.standing import Ranking, Standing
-from samesense.reports.verdict import bare_span, count_text, direction, losses, short, span
+from samesense.reports.verdict import bare_span, count_text, direction, figure_text, losses, span
 from samesense.results.measures import Measure
 
 MARGIN = 0.01
@@ -152,13 +152,8 @@ def _choice(recommendation: Recommendation) -> str:
     ranking = recommendation.ranking
     model = recommendation.model
     highest_model = recommendation.equals[0]
-    standing = recommendation.standing
-    figure = f"{ranking.measure.label} {short(standing.score, ranking.measure)}"
-    interval = f"95 % interval {short(standing.low, ranking.measure)} to {short(standing.high, ranking.measure)}"
-    runs = ""
-    if standing.seeds > 1:
-        runs = f", mean of {standing.seeds} seeds"
-    measured = f"{figure} ({interval}{runs}) on {ranking.on}, {ranking.n:,} examples"
+    figure = figure_text(recommendation.standing, ranking.measure)
+    measured = f"{figure} on {ranking.on}, {ranking.n:,} examples"
     if len(ranking.standings) == 1:
         return f"Take {model}, the only model with a figure: {measured}."
     if len(recommendation.equals) == 1:

@@ -82,21 +82,16 @@ def compared_best(ranking: Ranking) -> list[Comparison]:
 def _first(ranking: Ranking, *, sure: bool) -> str:
     """Return the sentence about the best model alone: its score, interval and data."""
     best = ranking.standings[0]
-    measure = ranking.measure
-    score = f"{measure.label} {short(best.score, measure)}"
-    runs = ""
-    if best.seeds > 1:
-        runs = f", mean of {best.seeds} seeds"
-    interval = f"95 % interval {short(best.low, measure)} to {short(best.high, measure)}"
+    figure = figure_text(best, ranking.measure)
     data = f"on {ranking.on}"
     one_of_several = len(ranking.counted) == 1 < len(ranking.suites)
     if one_of_several and ranking.suite not in ranking.on:
         data += f" ({ranking.suite})"  # the name of a data set alone does not say which suite counts
     data += f", {ranking.n:,} examples"
     if len(ranking.standings) == 1:
-        return f"{best.model} has {score} ({interval}{runs}) {data}."
+        return f"{best.model} has {figure} {data}."
     claim = "is the best" if sure else "has the highest score"
-    return f"{best.model} {claim} of {len(ranking.standings)} models: {score} ({interval}{runs}) {data}."
+    return f"{best.model} {claim} of {len(ranking.standings)} models: {figure} {data}."
 
 
 def _lead(comparisons: Sequence[Comparison], measure: Measure) -> str:
@@ -171,6 +166,13 @@ def _cost(standing: Standing) -> str:
 def speed_text(speed: Speed) -> str:
     """Return a speed with its range: ``1,040 (1,010 to 1,060)``."""
     return f"{count_text(speed.median)} ({count_text(speed.low)} to {count_text(speed.high)})"
+
+
+def figure_text(standing: Standing, measure: Measure) -> str:
+    """Return the figure of a model with its interval, and of how many seeds it is the mean."""
+    runs = f", mean of {standing.seeds} seeds" if standing.seeds > 1 else ""
+    low, high = (short(end, measure) for end in (standing.low, standing.high))
+    return f"{measure.label} {short(standing.score, measure)} (95 % interval {low} to {high}{runs})"
 
 
 def short(value: float, measure: Measure) -> str:

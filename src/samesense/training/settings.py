@@ -8,7 +8,7 @@ from pydantic import Field, field_validator, model_validator
 
 from samesense.errors import ConfigError
 from samesense.execution.ranks import world_size
-from samesense.execution.settings import Settings
+from samesense.execution.settings import Settings, split_at_commas
 from samesense.types import Precision
 
 Scheduler = Literal[
@@ -22,19 +22,6 @@ Scheduler = Literal[
     "warmup_stable_decay",
 ]
 """Schedules of transformers with a warm-up; their arguments are ``lr_scheduler_kwargs`` of ``trainer``."""
-
-
-def _split_at_commas(value: Any) -> Any:
-    """Return the values of one or several words, split at commas."""
-    if isinstance(value, str | int):
-        value = [value]
-    fields: list[Any] = []
-    for word in value:
-        if isinstance(word, str):
-            fields += word.split(",")
-        else:
-            fields.append(word)
-    return fields
 
 
 class TrainerSettings(Settings):
@@ -72,7 +59,7 @@ class TrainerSettings(Settings):
         {}, description="fields of SentenceTransformerTrainingArguments, as in: gradient_checkpointing=true"
     )
 
-    _split_reports = field_validator("report_to", mode="before")(_split_at_commas)
+    _split_reports = field_validator("report_to", mode="before")(split_at_commas)
 
     @field_validator("trainer", mode="before")
     @classmethod
@@ -129,7 +116,7 @@ class TrainingSettings(TrainerSettings):
         (), description="smaller widths at which the first numbers of a vector are trained too, as in: 256,128,64"
     )
 
-    _split_widths = field_validator("matryoshka", mode="before")(_split_at_commas)
+    _split_widths = field_validator("matryoshka", mode="before")(split_at_commas)
 
     @field_validator("matryoshka")
     @classmethod

@@ -22,9 +22,8 @@ from samesense.cli.output import (
     put,
     put_json,
 )
-from samesense.errors import ConfigError
 from samesense.execution.ranks import finish
-from samesense.recipes.methods import METHODS
+from samesense.recipes.methods import METHODS, method_named
 from samesense.recipes.planning.plan import plan
 from samesense.recipes.reading import READING, Reading
 from samesense.training.manifest import FILE
@@ -57,9 +56,7 @@ def help_of_method(name: str, console: Any = None) -> None:
 
 def app_of_method(name: str) -> App:
     """Return an application with the settings of one method as flags, for its help; ConfigError if there is none."""
-    if name not in METHODS:
-        raise ConfigError(f"The methods are {', '.join(METHODS)}; received {name!r}.")
-    method_flags: Any = flags({name: METHODS[name].settings}, without=WITHOUT)
+    method_flags: Any = flags({name: method_named(name).settings}, without=WITHOUT)
 
     def settings(*, settings: Any = None) -> None:
         pass

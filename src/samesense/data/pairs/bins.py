@@ -19,6 +19,7 @@ from pydantic import BeforeValidator
 from samesense.data.conventions.numbers import number_text
 from samesense.data.pairs.data import PairData
 from samesense.errors import ConfigError, DataError
+from samesense.execution.settings import split_at_commas
 from samesense.types import Floats, Indices
 
 MOST_WHOLE_SCORES = 11
@@ -37,7 +38,7 @@ def parse_bins(value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, int | float | str | list | tuple):
         raise ConfigError(f"{_RULE}; received {value!r}.")
     try:
-        numbers = [float(piece) for piece in _pieces(value)]
+        numbers = [float(piece) for piece in split_at_commas(value)]
     except (TypeError, ValueError) as error:
         raise ConfigError(f"{_RULE}; received {value!r}.") from error
     # nan and inf are floats, and no edges.
@@ -49,17 +50,6 @@ def parse_bins(value: Any) -> Any:
     if len(numbers) < 3 or not finite or not rising:
         raise ConfigError(f"{_RULE}; received {', '.join(map(number_text, numbers)) or 'none'}.")
     return tuple(numbers)
-
-
-def _pieces(value: int | float | str | list[Any] | tuple[Any, ...]) -> list[Any]:
-    """Return the single values; a terminal gives edges as words, which may be joined by commas."""
-    pieces: list[Any] = []
-    for word in value if isinstance(value, list | tuple) else [value]:
-        if isinstance(word, str):
-            pieces += word.split(",")
-        else:
-            pieces.append(word)
-    return pieces
 
 
 Bins = Annotated[int | tuple[float, ...] | None, BeforeValidator(parse_bins)]

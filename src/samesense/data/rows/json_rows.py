@@ -67,17 +67,13 @@ def json_rows(path: str | Path, lines: Iterable[Line]) -> Iterator[Row]:
     try:
         # As a whole: a list may be written over any number of lines.
         records = _decode(text)
-    except _RepeatedKeyError as error:
-        # Of JSON lines, each row is read by itself, so that the message has its number.
+    except (_RepeatedKeyError, ValueError, RecursionError) as error:
+        # The first line is an object by itself, so the file has JSON lines; a message has the number of the line.
         if _is_object(_first_line(numbered_lines)):
             yield from json_lines_rows(path, numbered_lines)
             return
-        raise DataError(f"{path}: {error}") from error
-    except (ValueError, RecursionError) as error:
-        # The first line is an object by itself, so the file has JSON lines.
-        if _is_object(_first_line(numbered_lines)):
-            yield from json_lines_rows(path, numbered_lines)
-            return
+        if isinstance(error, _RepeatedKeyError):
+            raise DataError(f"{path}: {error}") from error
         raise DataError(
             f"{path}: the file must be one JSON list of objects, or one object a line; it is not JSON ({error}). "
             "Correct it; objects over several lines, one after the other, are put on one line each by jq -c ."

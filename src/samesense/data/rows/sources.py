@@ -27,7 +27,7 @@ from samesense.data.rows.memory import (
 from samesense.data.rows.other_formats import WORKBOOKS, workbook_error
 from samesense.data.rows.text import STANDARD_INPUT, Line, read_lines, standard_input, without_blank_end
 from samesense.errors import ConfigError, DataError
-from samesense.failures import broken_link, imported
+from samesense.failures import broken_link, imported, shortened
 from samesense.hub import hub_access
 from samesense.places import JOINT
 from samesense.types import Row
@@ -426,7 +426,4 @@ def _from_hub(name: str, config: str | None, split: str, source: str) -> Any:
 
 
 def _one_line(error: Exception) -> str:
-    text = " ".join(str(error).split())
-    if text:
-        return f"{type(error).__name__}: {text[:200]}"
-    return type(error).__name__
+    return ": ".join(filter(None, (type(error).__name__, shortened(error))))

@@ -10,12 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from samesense.choices import Chunk, DedupBy, Keep, SearchMethod
+from samesense.errors import ConfigError
 from samesense.inference.duplicates.groups import linked, represented
 from samesense.inference.duplicates.link_shards import links_by_shards
 from samesense.inference.duplicates.links import Links, exact_links, list_search, share_found
 from samesense.inference.duplicates.thresholded import Thresholded
 from samesense.inference.duplicates.unlike import Unlike
-from samesense.inference.duplicates.vector_shards import Sharing, check_shared_folder, check_shared_search
+from samesense.inference.duplicates.vector_shards import Sharing
 from samesense.inference.duplicates.work import open_work
 from samesense.inference.models.model import Model
 from samesense.inference.search.mining import check_threshold
@@ -157,9 +158,15 @@ class Deduplicated(Thresholded):
         }
 
 
-def approximately(search: SearchMethod, rows: int) -> bool:
-    """Return whether this number of rows is searched approximately."""
-    return search == "approximate" or (search == "auto" and rows > EXACT_ROWS)
+def approximately(search: SearchMethod, texts: int, *, shared: bool) -> bool:
+    """Return whether this number of texts is searched approximately; ConfigError if an exact search is to be shared."""
+    approximate = search == "approximate" or (search == "auto" and texts > EXACT_ROWS)
+    if shared and not approximate:
+        raise ConfigError(
+            f"executor, workers and address share an approximate search; received {texts} different texts to search "
+            "exactly. Leave the three out, or set `search` to approximate."
+        )
+    return approximate
 
 
 def dedup(
@@ -196,16 +203,13 @@ def dedup(
             in this process, with the same result.
 
     Raises:
-        ConfigError: if the threshold is not a cosine, or an exact search, or one without ``work``, is to be shared.
+        ConfigError: if the threshold is not a cosine, or an exact search is to be shared.
         ModelError: if a vector is not finite or all zeros.
         OutputError: if ``work`` holds something else.
     """
     check_threshold(threshold)
     unique = distinct(texts)
-    approximate = approximately(search, len(unique.texts))
-    if sharing is not None:
-        check_shared_folder(work)
-        check_shared_search(approximate, len(unique.texts))
+    approximate = approximately(search, len(unique.texts), shared=sharing is not None)
     what = f"dedup, {'approximate' if approximate else 'exact'}"
     work_folder = open_work(work, what, model, unique.texts, chunk, sharing=sharing)
     unlike = Unlike(unique.texts, model.reading, in_windows=chunk is not None)

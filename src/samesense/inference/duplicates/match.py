@@ -20,7 +20,7 @@ from samesense.inference.duplicates.link_shards import links_by_shards
 from samesense.inference.duplicates.links import LINKS_PER_ROW, Links, ListSearch, RangeLinks, share_found
 from samesense.inference.duplicates.thresholded import Thresholded
 from samesense.inference.duplicates.unlike import Unlike
-from samesense.inference.duplicates.vector_shards import Sharing, check_shared_folder, check_shared_search
+from samesense.inference.duplicates.vector_shards import Sharing
 from samesense.inference.duplicates.work import open_work
 from samesense.inference.models.model import Model
 from samesense.inference.search.exact import Best, nearest, unit_rows
@@ -135,8 +135,7 @@ def match(  # noqa: PLR0913 - the options of the command
             in this process, with the same result.
 
     Raises:
-        ConfigError: if the threshold is not a cosine, ``top`` does not fit, or an exact search, or one without
-            ``work``, is to be shared.
+        ConfigError: if the threshold is not a cosine, ``top`` does not fit, or an exact search is to be shared.
         ModelError: if a vector is not finite or all zeros.
         OutputError: if ``work`` holds something else.
     """
@@ -147,10 +146,7 @@ def match(  # noqa: PLR0913 - the options of the command
     count = LINKS_PER_ROW + top
     split = len(first.texts)  # both lists are encoded as one: the second begins at this row
     both = [*first.texts, *second.texts]
-    approximate = approximately(search, len(second.texts))
-    if sharing is not None:
-        check_shared_folder(work)
-        check_shared_search(approximate, len(second.texts))
+    approximate = approximately(search, len(second.texts), shared=sharing is not None)
     list_search = ListSearch(matches_in_lists, merge_matches, count, split)
     kind = "approximate" if approximate else "exact"
     what = f"match, {kind}, {split} texts, {count} each"

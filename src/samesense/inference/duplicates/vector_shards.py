@@ -20,7 +20,6 @@ import numpy as np
 from samesense.choices import Chunk
 from samesense.data.rows.table_options import table_options
 from samesense.encoder.cosine import nonzero_rows
-from samesense.errors import ConfigError
 from samesense.execution.shards.job import MANIFEST
 from samesense.execution.shards.tasks import Executor
 from samesense.files import read_json, replacing, write_lines
@@ -51,24 +50,6 @@ class Sharing:
     executor: Executor
     model: str
     precision: Precision = "auto"
-
-
-def check_shared_folder(work: Path | None) -> None:
-    """Raise ConfigError if there is no folder in which workers keep what is finished."""
-    if work is None:
-        raise ConfigError(
-            "executor, workers and address share a search whose finished work is kept in a folder that all machines "
-            "see; received none. Name it with `work`."
-        )
-
-
-def check_shared_search(approximate: bool, texts: int) -> None:
-    """Raise ConfigError unless the search is approximate."""
-    if not approximate:
-        raise ConfigError(
-            f"executor, workers and address share an approximate search; received {texts} different texts to search "
-            "exactly. Leave the three out, or set `search` to approximate."
-        )
 
 
 def write_vectors_by_shards(
