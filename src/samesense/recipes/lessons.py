@@ -12,7 +12,7 @@ from samesense.data.pairs.data import PairData
 from samesense.data.pairs.keys import text_keys
 from samesense.data.pairs.targets import Targets
 from samesense.data.sentences import Sentences
-from samesense.data.tuples.completion import Completion, key_of, normalize_text
+from samesense.data.tuples.completion import Completion, normalize_text
 from samesense.data.tuples.data import TupleData
 from samesense.errors import DataError
 from samesense.execution.ranks import world_size
@@ -171,19 +171,13 @@ def of_tuples(train: TupleData, settings: SupmpnSettings) -> list[str]:
         seed=settings.seed,
         false_negative_filter=settings.false_negative_filter,
     )
-    spelled = key_of(settings.false_negative_filter)
-    classes = rows.classes or {}
+    key = complete.key()
     size = settings.batch_size * world_size()
     # One whole batch at least, however large it is.
     order = np.random.default_rng(settings.seed).permutation(len(rows))[: max(MOST_TUPLES, size)]
     teaches = _TEACHES.get(settings.loss, _has_rival)
     if getattr(settings, "symmetric", False) and settings.false_negative_filter == "off":
         teaches = _has_rival_in_either_direction
-
-    def key(text: str) -> int:  # texts of a class are no negatives of each other
-        if text in classes:
-            return classes[text]
-        return spelled(text)
 
     def tuple_keys(row: int) -> _Tuple:
         near, far = complete(row)

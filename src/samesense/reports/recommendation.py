@@ -73,6 +73,11 @@ class Recommendation:
         """The standing of the recommended model."""
         return next(standing for standing in self.ranking.standings if standing.model == self.model)
 
+    @property
+    def close(self) -> list[Comparison]:
+        """How the highest compares with its equals."""
+        return [comparison for comparison in self.ranking.best_others if comparison.reference in self.equals]
+
     def lines(self) -> list[str]:
         """Return the recommendation in two sentences, then what limits it."""
         return [
@@ -186,9 +191,7 @@ def _lead(ranking: Ranking) -> str:
 
 def _not_apart(recommendation: Recommendation) -> str:
     """Return which models the recommended highest one is not shown to beat, and why it is still preferred to them."""
-    close = [
-        comparison for comparison in recommendation.ranking.best_others if comparison.reference in recommendation.equals
-    ]
+    close = recommendation.close
     if all(map(_is_same, close)):
         return f"equal to {' and '.join(comparison.reference for comparison in close)} on every example"
     close = sorted(close, key=lambda comparison: comparison.difference)
@@ -310,9 +313,7 @@ def needed_examples(comparison: Comparison, pairs: int) -> int | None:
 
 def _power(recommendation: Recommendation) -> list[str]:
     """Return how many examples would separate the recommended model from the highest, or the highest from the next."""
-    close = [
-        comparison for comparison in recommendation.ranking.best_others if comparison.reference in recommendation.equals
-    ]
+    close = recommendation.close
     of_recommended = [comparison for comparison in close if comparison.reference == recommendation.model]
     different = [comparison for comparison in close if not _is_same(comparison)]
     candidates = of_recommended or different

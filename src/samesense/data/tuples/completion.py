@@ -94,6 +94,12 @@ class Completion:
             negatives += self._sampled(missing, [anchor, *own_positives, *negatives], random, anchor)
         return positives + [anchor] * (self.positives - len(positives)), negatives
 
+    def key(self) -> Callable[[str], int]:
+        """Return what gives texts that are no negatives of each other one number, as those of a class."""
+        classes = self.data.classes or {}
+        spelled = key_of(self.false_negative_filter)
+        return lambda text: classes[text] if text in classes else spelled(text)
+
     def check(self) -> None:
         """Raise DataError now if a tuple could not be filled later; fast if there are many different texts."""
         if not (self.padded and self.negatives):

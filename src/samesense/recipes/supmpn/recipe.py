@@ -20,7 +20,7 @@ from sentence_transformers import SentenceTransformer
 from samesense.data.pairs.targets import Targets
 from samesense.data.tuples.augment import Augment, augment_positives, example_lines
 from samesense.data.tuples.augmentations import augment_named
-from samesense.data.tuples.completion import Completion, key_of
+from samesense.data.tuples.completion import Completion
 from samesense.data.tuples.data import TupleData
 from samesense.execution.ranks import world_size
 from samesense.recipes.run.job import Job, TrainingInputs
@@ -63,7 +63,7 @@ def prepare(model: SentenceTransformer, job: Job[TupleData, SupmpnSettings]) -> 
         texts,
         places=settings.places,
         # A guide finds the vector of a text by its key.
-        key=_key(rows, settings) if guide is None else guide.row,
+        key=complete.key() if guide is None else guide.row,
         positives=rows.positives,
         once=settings.encode_once,
         apart=has_dropout(model),
@@ -82,21 +82,6 @@ def prepare(model: SentenceTransformer, job: Job[TupleData, SupmpnSettings]) -> 
         callbacks=[SetEpoch(batches), LogSavings(batches), LogCut(texts)],
         before_training=_preparation(batches, rows, settings, guide),
     )
-
-
-def _key(rows: TupleData, settings: SupmpnSettings) -> Callable[[str], int]:
-    """Return what gives texts that are no negatives of each other one number: those of a class, where there are any."""
-    key = key_of(settings.false_negative_filter)
-    classes = rows.classes
-    if classes is None:
-        return key
-
-    def class_or_key(text: str) -> int:
-        if text in classes:
-            return classes[text]
-        return key(text)
-
-    return class_or_key
 
 
 def _preparation(
@@ -119,7 +104,7 @@ def _augment(batches: TupleBatches, rows: TupleData, augment: Augment, settings:
     # The trainer has the collator by now, so that its parts are replaced.
     batches.complete = completion(augmented, settings)
     batches.positives = augmented.positives
-    batches.key = _key(augmented, settings)
+    batches.key = batches.complete.key()
 
 
 def completion(rows: TupleData, settings: SupmpnSettings) -> Completion:
