@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from samesense.data.extraction.files import DocumentFiles
 from samesense.data.passages import check_sizes
@@ -24,18 +24,6 @@ from samesense.inference.collection.embedder import Embedder
 from samesense.inference.collection.entries import Entry, read_entries
 
 logger = logging.getLogger(__name__)
-
-
-class Prepared(Protocol):
-    """Sources that have been checked: unreadable ones fail before a model is loaded."""
-
-    def build(self, folder: str | Path, embedder: Embedder, **options: Any) -> Collection:
-        """Build a collection; for the options see :meth:`Collection.build`."""
-
-    def add(
-        self, collection: Collection, embedder: Embedder, *, upsert: bool, on_progress: Callable[[int], None] | None
-    ) -> int:
-        """Add to a collection; return the number of texts written."""
 
 
 @dataclass
@@ -100,8 +88,11 @@ def prepare(
     chunk_overlap: int | None = None,
     strict: bool = False,
     drop_bad_rows: bool = False,
-) -> Prepared:
-    """Check the sources of a collection: that files exist, their readers are installed, and the first row is valid.
+) -> _Rows | _Documents:
+    """Check the sources of a collection before a model is loaded.
+
+    Files must exist, their readers be installed, and the first row be valid. What is returned builds a collection or
+    adds to one, and then says the number of texts written.
 
     Args:
         sources: folders, patterns or files of documents; or one file of rows, see
