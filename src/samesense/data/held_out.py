@@ -93,7 +93,9 @@ def compare_held_out(documents: Sequence[Document]) -> HeldOutSections:
 def triplets_of(documents: Sequence[Document], unit: Unit) -> HeldOutSections:
     """Return the triplets of some documents, by their sections or by document."""
     if unit == "section":
-        numbered = _triplets_by_section(documents)
+        numbered = [
+            (number, triplet) for number, document in enumerate(documents) for triplet in _draw_triplets(document)
+        ]
     else:
         numbered = _triplets_by_document(documents)
     return HeldOutSections(
@@ -140,10 +142,6 @@ def _draw_triplets(document: Document) -> list[Triplet]:
         return draw_section_triplets([document], PER_DOCUMENT, SEED)
     except DataError:
         return []
-
-
-def _triplets_by_section(documents: Sequence[Document]) -> list[tuple[int, Triplet]]:
-    return [(number, triplet) for number, document in enumerate(documents) for triplet in _draw_triplets(document)]
 
 
 def _triplets_by_document(documents: Sequence[Document]) -> list[tuple[int, Triplet]]:

@@ -40,7 +40,8 @@ def html_page(content: Content) -> str:
         warnings = element("ul", *(element("li", warning) for warning in content.warnings))
         sections.append(("warnings", "Warnings about the data", warnings))
     sections.append(("left-out", "Not run", _left_out(content)))
-    sections.append(("time", "Time and environment", joined([_times(content), _environment(content)])))
+    environment = table(["environment", "value"], [[name, value] for name, value in content.environment.items()])
+    sections.append(("time", "Time and environment", joined([_times(content), environment])))
     links = [element("a", heading, href=f"#{name}") for name, heading, _ in sections]
     incomplete = ""
     if content.incomplete:
@@ -231,7 +232,3 @@ def _encoding(model: EvaluatedModel) -> tuple[str, str]:
     encoded = model.texts - model.remembered
     count = f"{encoded} of {model.texts}"
     return count, f"{model.encoding:.1f} for {encoded}" if encoded else "not measured"
-
-
-def _environment(content: Content) -> Html:
-    return table(["environment", "value"], [[name, value] for name, value in content.environment.items()])

@@ -87,6 +87,7 @@ def text_map_page(text_map: TextMap) -> str:
     notes = [*text_map.notes, READING]
     if any(len(text) > LONGEST for text in text_map.texts):
         notes.append(f"Of a text the page holds the first {LONGEST} characters.")
+    pointed_text = element("p", KEYS, id="shown", role="status")
     body = joined(
         [
             element("h1", text_map.title),
@@ -94,7 +95,7 @@ def text_map_page(text_map: TextMap) -> str:
             *(element("p", note, class_="note") for note in notes),
             _legend(text_map.categories),
             _finder(),
-            element("div", *(_view(text_map, name) for name in text_map.views), _pointed_text(), class_="views"),
+            element("div", *(_view(text_map, name) for name in text_map.views), pointed_text, class_="views"),
             *(_table(titled) for titled in text_map.tables),
         ]
     )
@@ -113,11 +114,6 @@ def _legend(categories: Sequence[Category]) -> Html:
 def _finder() -> Html:
     label = element("label", "Find texts with ", for_="find")
     return element("p", label, Html('<input id="find" type="search" autocomplete="off">'), class_="finder")
-
-
-def _pointed_text() -> Html:
-    """Return the place of the text that is pointed at."""
-    return element("p", KEYS, id="shown", role="status")
 
 
 def _view(text_map: TextMap, name: str) -> Html:

@@ -50,7 +50,7 @@ class PretrainedGenerator(Generator):
         # On the instance: a cache of the method would keep every model alive.
         self._tokens = lru_cache(maxsize=KNOWN_TEXTS)(self._tokenised)
         self.precision = str(model.dtype).removeprefix("torch.")
-        self.identity = _identity(model, tokenizer, [self.form, max_tokens])
+        self.identity = json.dumps([self.form, max_tokens, str(model.dtype), content_hash(_content(model, tokenizer))])
 
     def ids(self, text: str, *, inside: bool) -> list[int]:
         """Return the first ``max_tokens`` tokens of a sentence; ``inside`` a text, with the space before it."""
@@ -102,11 +102,6 @@ def as_it_stands(text: str, *, inside: bool) -> str:
     if inside and text:
         return joiner(text) + text
     return text
-
-
-def _identity(model: Any, tokenizer: Any, settings: list[Any]) -> str:
-    """Return a hash over the weights and the tokenizer, with the settings in clear text."""
-    return json.dumps([*settings, str(model.dtype), content_hash(_content(model, tokenizer))])
 
 
 def _content(model: Any, tokenizer: Any) -> Iterator[bytes | memoryview]:

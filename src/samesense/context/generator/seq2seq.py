@@ -86,7 +86,7 @@ class Seq2SeqGenerator(Generator):
         self.longest = self.tokens.max_tokens - 1  # the last is the end mark
         self.reading: Reading = reading
         self.precision = precision
-        self.identity = _identity(self)
+        self.identity = json.dumps(["seq2seq", reading, precision, content_hash(_content(self))])
         # One model may serve several kinds.
         number = len({id(model) for model in self.models.values()})
         shape = models["sentence"].shape
@@ -239,11 +239,6 @@ def _texts(cells: Cells) -> list[str]:
     for column in np.unique(cells.columns):
         texts += [*cells.windows[column].left, *cells.windows[column].right]
     return texts
-
-
-def _identity(generator: Seq2SeqGenerator) -> str:
-    """Return a hash over weights and tokenizer, with reading and precision in clear text."""
-    return json.dumps(["seq2seq", generator.reading, generator.precision, content_hash(_content(generator))])
 
 
 def _content(generator: Seq2SeqGenerator) -> Iterator[bytes | memoryview]:

@@ -15,7 +15,7 @@ from samesense.context.origin.parts import OWN, STATE, WORDS, Parts
 from samesense.context.origin.reader import Reader
 from samesense.failures import visible
 from samesense.results.shown import Shown
-from samesense.types import Embeddings, Floats, Indices, Pair
+from samesense.types import Embeddings, Floats, Pair
 
 LIKELY = 256
 """Likeliest tokens after a sentence, among which words are named: unlikely ones are mostly fragments."""
@@ -163,7 +163,7 @@ def _groups(reader: Reader, parts: Parts, pair: Pair, values: Floats) -> dict[st
     for side, sentence in enumerate(pair):
         columns = np.array([column for column, behind in candidates.items() if behind == side], dtype=np.int64)
         if len(columns):
-            spelled |= dict(zip(columns.tolist(), _spellings(reader, parts, sentence, columns), strict=True))
+            spelled |= dict(zip(columns.tolist(), reader.complete(sentence, parts.words.tokens[columns]), strict=True))
     stems_of_pair = {stem(word) for word in words_of(" ".join(pair))}
     groups: dict[str, list[int]] = {}
     names: dict[str, str] = {}  # of a stem, the inflection that came first, which is the one that counts most
@@ -179,10 +179,6 @@ def _likely(log_probs: Embeddings) -> npt.NDArray[np.bool_]:
     """Return which words are among the likeliest after either sentence, ``(words,)``."""
     least = np.sort(log_probs, axis=1)[:, -LIKELY:][:, 0]
     return np.asarray((log_probs >= least[:, None]).any(axis=0))
-
-
-def _spellings(reader: Reader, parts: Parts, sentence: str, columns: Indices) -> list[str]:
-    return reader.complete(sentence, parts.words.tokens[columns])
 
 
 def stem(word: str) -> str:

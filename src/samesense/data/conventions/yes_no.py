@@ -115,7 +115,8 @@ def translate_yes_no(cells: Sequence[object], location: str) -> Sequence[object]
         DataError: if a word has different meanings in two languages, and the column has a yes and a no of both.
     """
     # Each different cell once, as labels repeat.
-    words = {cell: fold(cell) for cell in set(_texts(cells))}
+    texts = {cell for cell in cells if isinstance(cell, str) and len(cell) <= LONGEST_WORD}
+    words = {text: fold(text) for text in texts}
     values = _values(set(words.values()), location)
     if not values:
         return cells
@@ -131,10 +132,6 @@ def are_answers(texts: Iterable[str]) -> bool:
     words = set(map(fold, texts))
     languages = _languages_of(words)
     return bool(languages) and words <= frozenset[str]().union(*(language.yes | language.no for language in languages))
-
-
-def _texts(cells: Sequence[object]) -> Iterator[str]:
-    return (cell for cell in cells if isinstance(cell, str) and len(cell) <= LONGEST_WORD)
 
 
 LONGEST_WORD = 40

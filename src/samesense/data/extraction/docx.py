@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 from zipfile import BadZipFile, ZipFile
 
 from samesense.data.extraction.blocks import ExtractedText, extracted
@@ -21,20 +20,17 @@ def read_docx(path: Path, name: str) -> ExtractedText:
     """Read a Word file; DataError for one that is damaged, encrypted, or unpacks to more than :data:`LARGEST_XML`."""
     mammoth = imported("mammoth", "documents")
     title = _check_and_read_title(path, name)
+    # Drops images, so that none is unpacked or opened.
+    no_image = mammoth.images.img_element(lambda image: {"src": ""})
     try:
         with path.open("rb") as stream:
-            result = mammoth.convert_to_html(stream, convert_image=_no_image(mammoth), external_file_access=False)
+            result = mammoth.convert_to_html(stream, convert_image=no_image, external_file_access=False)
         blocks = html_blocks(result.value, name)
     except (DataError, MissingExtraError):
         raise
     except (Exception, RecursionError) as error:
         raise DataError(f"{name}: this Word file is damaged and cannot be read ({described(error)}).") from error
     return extracted(blocks, name, title=title)
-
-
-def _no_image(mammoth: Any) -> Any:
-    """Return an image handler that drops images, so that none is unpacked or opened."""
-    return mammoth.images.img_element(lambda image: {"src": ""})
 
 
 def _check_and_read_title(path: Path, name: str) -> str:

@@ -89,13 +89,9 @@ def _is_marked(path: Path, keys: Sequence[str]) -> bool:
     if not path.is_file():
         return False
     with suppress(OSError, ValueError):
-        content = _read(path) if keys else {}
+        content = parse_json(path.read_bytes()) if keys else {}
         return not keys or (isinstance(content, dict) and any(key in content for key in keys))
     return False
-
-
-def _read(path: Path) -> Any:
-    return parse_json(path.read_bytes())
 
 
 def model_identity(model: SentenceTransformer, precision: str) -> str:

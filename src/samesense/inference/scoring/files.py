@@ -307,12 +307,8 @@ def _write_cells(
             write_for_excel(all_names, cells, added, decimal, stream)
         return
     if form in (".csv", ".tsv"):
-        cells = (_as_texts(row, added, decimal) for row in cells)
+        cells = ({**row, **{name: added_text(row[name], decimal) for name in added}} for row in cells)
     write_tables(Table(cells, options.output, form, all_names), source=source)
-
-
-def _as_texts(cells: Mapping[str, Any], added: Sequence[str], decimal: DecimalMark) -> dict[str, Any]:
-    return {**cells, **{name: added_text(cells[name], decimal) for name in added}}
 
 
 def _decimal(options: WritingOptions, survey: Survey, table: WrittenTable | None, source: str) -> DecimalMark:

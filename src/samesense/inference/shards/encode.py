@@ -211,7 +211,8 @@ def encode_shards(
         # The folder may hold another model than at the last call of this process.
         open_once.cache_clear()
         embedder = open_once(model, _driver_settings(settings, executor), open_as)
-        job.begin(model=_model_part(model, embedder), input=_input_part(texts), settings=settings.identity())
+        described = {"name": model, "identity": text_hash(embedder.identity), "precision": embedder.precision}
+        job.begin(model=described, input=_input_part(texts), settings=settings.identity())
         job.folder.write(inputs.FILE, json.dumps(inputs.as_json(texts)).encode())
         quantizer = _quantizer(job.folder, embedder, texts, settings)
         work = EncodeWork(model, texts, settings, open_as, embedder.identity, quantizer)
@@ -272,10 +273,6 @@ def _input_part(source: Input) -> dict[str, Any]:
         "rows": source.rows,
         "sha256": source.sha256,
     }
-
-
-def _model_part(name: str, embedder: Embedder) -> dict[str, Any]:
-    return {"name": name, "identity": text_hash(embedder.identity), "precision": embedder.precision}
 
 
 def _dim(job: ShardedJob, shard: int, rows: int, settings: ShardSettings) -> int:

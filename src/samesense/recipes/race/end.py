@@ -98,9 +98,10 @@ def time_models(cells: Cells, lines: Sequence[Line], outcome: Mapping[str, Any])
     itself, unless ``outcome`` has the speeds of them all.
     """
     best = quality_of(lines)
-    other_lines = sorted((line for line in good_enough(lines, cells.request.cpu_drop) if line != best), key=_slowness)
+    others = [line for line in good_enough(lines, cells.request.cpu_drop) if line != best]
+    others.sort(key=lambda line: -line.speed)
     most = min(MOST_TIMED, max(LEAST_TIMED, int(RESERVE_SHARE * cells.request.budget / TIMING_SECONDS)))
-    timed = [best, *other_lines[: most - 1]]
+    timed = [best, *others[: most - 1]]
     if {str(line.place) for line in timed} <= outcome.get("speeds", {}).keys():
         return outcome["speeds"], outcome["disturbed"]
     models = [load(str(line.place), backend=line.backend) for line in timed]
@@ -121,10 +122,6 @@ def _next_step(cells: Cells, quality: Line) -> str:
         "dev was held out, so no run was trained on it. To train the best start model on all pairs: "
         f"{train_command({'model': start.model})}"
     )
-
-
-def _slowness(line: Line) -> float:
-    return -line.speed
 
 
 def _timed(line: Line, rounds: Sequence[float]) -> Line:
