@@ -94,11 +94,6 @@ def value_errors(values: Scores, labels: Scores, *, graded: bool) -> Errors:
     return errors
 
 
-def best_dividing(scores: Scores, right: Scores, target: ThresholdTarget) -> float:
-    """Return the threshold of best accuracy or F1 among those that call some pairs ``(n,)`` a yes and some a no."""
-    return best_threshold(scores, right, target, dividing=True)
-
-
 def decision_quality(scores: Scores, right: Scores, folds: Folds, used: ThresholdTarget) -> tuple[Errors, Intervals]:
     """Return the cross-validated quality of thresholds, and the intervals of precision and recall.
 
@@ -109,7 +104,8 @@ def decision_quality(scores: Scores, right: Scores, folds: Folds, used: Threshol
     for fold in np.unique(folds):
         held = folds == fold
         for target in TARGETS:
-            called[target][held] = scores[held] >= best_dividing(scores[~held], right[~held], target)
+            threshold = best_threshold(scores[~held], right[~held], target, dividing=True)
+            called[target][held] = scores[held] >= threshold
     errors = {
         # Decisions are 0 or 1 here, and a half divides them.
         "accuracy": accuracy_at(called["accuracy"], right, 0.5),
@@ -353,7 +349,9 @@ class _Decisions:
 def _decide(data: PairData, scores: Scores, right: Scores, folds: Folds, settings: CalibrationSettings) -> _Decisions:
     """Return the thresholds for yes and no; PromiseError if the requested precision or recall cannot be promised."""
     pairs = scored_pairs(data, scores, right, folds)
-    thresholds: dict[Decide, float] = {target: best_dividing(scores, right, target) for target in TARGETS}
+    thresholds: dict[Decide, float] = {
+        target: best_threshold(scores, right, target, dividing=True) for target in TARGETS
+    }
     errors, intervals = decision_quality(scores, right, folds, settings.decide)
     # In any case: precisions that hold are stored, so that they can be asked for later.
     finder = PromiseFinder(pairs, "precision")

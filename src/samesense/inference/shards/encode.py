@@ -13,7 +13,7 @@ import io
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -213,7 +213,7 @@ def encode_shards(
         embedder = open_once(model, _driver_settings(settings, executor), open_as)
         described = {"name": model, "identity": text_hash(embedder.identity), "precision": embedder.precision}
         job.begin(model=described, input=_input_part(texts), settings=settings.identity())
-        job.folder.write(inputs.FILE, json.dumps(inputs.as_json(texts)).encode())
+        job.folder.write(inputs.FILE, json.dumps(asdict(texts)).encode())
         quantizer = _quantizer(job.folder, embedder, texts, settings)
         work = EncodeWork(model, texts, settings, open_as, embedder.identity, quantizer)
         job.make(work, executor, [entry.rows for entry in texts.parts], unit="text")

@@ -231,13 +231,8 @@ def _options() -> str:
     return json.dumps(asdict(current_options()))
 
 
-def as_json(source: Input) -> dict[str, Any]:
-    """Return an input as JSON types."""
-    return asdict(source)
-
-
 def recall(content: Mapping[str, Any] | None, paths: Sequence[str]) -> Input | None:
-    """Return an input stored by :func:`as_json`, ``None`` if the files have changed; workers check the content."""
+    """Return an input stored as its ``asdict``, ``None`` if the files have changed; workers check the content."""
     try:
         # A copy, from which entries are taken out.
         fields = dict(content or {})
