@@ -16,6 +16,7 @@ from samesense.data.tuples.data import TupleData
 from samesense.data.tuples.read import read_tuples
 from samesense.errors import ConfigError, DataError
 from samesense.execution.ranks import world_size
+from samesense.execution.settings import with_defaults
 from samesense.losses.gist import GuideSettings
 from samesense.losses.registry import TUPLE_LOSSES
 from samesense.losses.spec import LossSpec
@@ -25,6 +26,7 @@ from samesense.types import PoolingName
 
 
 @TUPLE_LOSSES.add_settings
+@with_defaults(learning_rate=5e-5, weight_decay=0.0, warmup_ratio=0.0)
 class SupmpnSettings(PlacesSettings, GuideSettings, EncoderSettings):
     """Settings of the SupMPN recipe and of the losses it is compared with; the defaults are the paper's."""
 
@@ -48,9 +50,6 @@ class SupmpnSettings(PlacesSettings, GuideSettings, EncoderSettings):
         None, ge=2, description="longest input in training, in tokens [the model's own; a bare transformer's 32]"
     )
     dropout: float | None = Field(None, gt=0, lt=1, description="dropout of the model in training [its own]")
-    learning_rate: float = Field(5e-5, gt=0, description="peak learning rate of AdamW")
-    weight_decay: float = Field(0.0, ge=0, description="weight decay, not applied to biases and layer norms")
-    warmup_ratio: float = Field(0.0, ge=0, lt=1, description="share of the steps in which the learning rate rises")
     batch_size: int = Field(256, ge=1, description="anchors per process and step")
     epochs: float = Field(3, gt=0, description="passes over the anchors")
     mini_batch_num_tokens: int | None = Field(
