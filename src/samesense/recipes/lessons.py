@@ -12,7 +12,7 @@ from samesense.data.pairs.data import PairData
 from samesense.data.pairs.keys import text_keys
 from samesense.data.pairs.targets import Targets
 from samesense.data.sentences import Sentences
-from samesense.data.tuples.completion import Completion, normalize_text
+from samesense.data.tuples.completion import normalize_text
 from samesense.data.tuples.data import TupleData
 from samesense.errors import DataError
 from samesense.execution.ranks import world_size
@@ -162,15 +162,7 @@ def of_tuples(train: TupleData, settings: SupmpnSettings) -> list[str]:
     if settings.spec.targets is not None:
         return of_targets(settings.spec.targets(train), settings.spec.lesson, settings).lines(train.source)
     rows = settings.usable(train)
-    positives, negatives = settings.places
-    complete = Completion(
-        data=rows,
-        positives=positives,
-        negatives=negatives,
-        padded=settings.tuples == "padded",
-        seed=settings.seed,
-        false_negative_filter=settings.false_negative_filter,
-    )
+    complete = settings.completion(rows)
     key = complete.key()
     size = settings.batch_size * world_size()
     # One whole batch at least, however large it is.

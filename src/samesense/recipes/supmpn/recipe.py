@@ -20,7 +20,6 @@ from sentence_transformers import SentenceTransformer
 from samesense.data.pairs.targets import Targets
 from samesense.data.tuples.augment import Augment, augment_positives, example_lines
 from samesense.data.tuples.augmentations import augment_named
-from samesense.data.tuples.completion import Completion
 from samesense.data.tuples.data import TupleData
 from samesense.execution.ranks import world_size
 from samesense.recipes.run.job import Job, TrainingInputs
@@ -51,7 +50,7 @@ def prepare(model: SentenceTransformer, job: Job[TupleData, SupmpnSettings]) -> 
             summary=[*train.summary(), formed.summary, each],
         )
     rows = settings.usable(train)
-    complete = completion(rows, settings)
+    complete = settings.completion(rows)
     complete.check()
     guide = None
     if settings.guided:
@@ -102,23 +101,9 @@ def _augment(batches: TupleBatches, rows: TupleData, augment: Augment, settings:
         logger.info(line)
     augmented = augment_positives(rows, augment, settings.places[0])
     # The trainer has the collator by now, so that its parts are replaced.
-    batches.complete = completion(augmented, settings)
+    batches.complete = settings.completion(augmented)
     batches.positives = augmented.positives
     batches.key = batches.complete.key()
-
-
-def completion(rows: TupleData, settings: SupmpnSettings) -> Completion:
-    """Return how tuples are made."""
-    positives, negatives = settings.places
-    return Completion(
-        data=rows,
-        positives=positives,
-        negatives=negatives,
-        padded=settings.tuples == "padded",
-        fixed=settings.resample == "fixed",
-        seed=settings.seed,
-        false_negative_filter=settings.false_negative_filter,
-    )
 
 
 def _formed(rows: TupleData, anchors: int, settings: SupmpnSettings) -> list[str]:

@@ -11,6 +11,7 @@ from samesense.data.kinds import DetectedKind, detect_kind
 from samesense.data.pairs.data import PairData, concat
 from samesense.data.pairs.read import read_pairs
 from samesense.data.rows.sources import Source
+from samesense.data.tuples.completion import Completion
 from samesense.data.tuples.convert import read_classes, tuples_of_pairs
 from samesense.data.tuples.data import TupleData
 from samesense.data.tuples.read import read_tuples
@@ -143,6 +144,19 @@ class SupmpnSettings(PlacesSettings, GuideSettings, EncoderSettings):
         if self.several:
             return (self.positives, self.negatives)
         return (1, 1)
+
+    def completion(self, rows: TupleData) -> Completion:
+        """Return how tuples are made."""
+        positives, negatives = self.places
+        return Completion(
+            data=rows,
+            positives=positives,
+            negatives=negatives,
+            padded=self.tuples == "padded",
+            fixed=self.resample == "fixed",
+            seed=self.seed,
+            false_negative_filter=self.false_negative_filter,
+        )
 
 
 def read_for_supmpn(sources: Sequence[Source], settings: SupmpnSettings) -> TupleData:
