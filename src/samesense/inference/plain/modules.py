@@ -66,16 +66,14 @@ class Pooling:
         includes_prompt: whether the tokens of the prompt are pooled too.
     """
 
-    def __init__(
-        self, modes: list[str], *, layers: Array | None = None, start: int = 0, includes_prompt: bool = True
-    ) -> None:
-        """Create a pooling of the last layer, or with ``layers`` of a weighted mean of the layers from ``start`` on."""
+    def __init__(self, modes: list[str], *, includes_prompt: bool = True) -> None:
+        """Create a pooling of the last layer."""
         if unknown := set(modes) - POOLS.keys():
             raise NotPlainError(f"it pools by {min(unknown)}")
         self.modes = modes
         self.includes_prompt = includes_prompt
-        self._layers = layers
-        self._start = start
+        self._layers: Array | None = None
+        self._start = 0
         self.name = "+".join(modes)
 
     def weigh(self, layers: Array, start: int, depth: int) -> None:

@@ -102,20 +102,20 @@ class Limits:
             )
             raise _beyond(message, "max_hits", "top")
 
-    def check_side(self, count: int, param: str) -> None:
+    def check_side(self, count: int) -> None:
         """Raise RequestError 413 for a similarity matrix of too many texts."""
         if count > self.max_matrix:
-            message = f"'{param}' may be 1 to {self.max_matrix}; received {count}. Send 'pairs'."
-            raise _beyond(message, "max_matrix", param)
+            message = f"'texts' may be 1 to {self.max_matrix}; received {count}. Send 'pairs'."
+            raise _beyond(message, "max_matrix", "texts")
 
-    def check_words(self, count: int, param: str) -> None:
+    def check_words(self, count: int) -> None:
         """Raise RequestError 413 for too many words to explain; each word is one pair to score."""
         if count > self.max_texts:
             message = (
                 f"Each word is left out in turn, and two texts may have {self.max_texts} words and marks together; "
                 f"received {count}. Cut them."
             )
-            raise _beyond(message, "max_texts", param)
+            raise _beyond(message, "max_texts", "text1")
 
     def check_where(self, where: str | Mapping[str, Any] | None) -> None:
         """Raise RequestError 413 for a condition that is too long, as text or as JSON."""

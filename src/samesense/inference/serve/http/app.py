@@ -178,7 +178,7 @@ def _add_pairs(app: FastAPI, services: Services) -> None:
         service = services.find(form.model)
         texts = form.text1, form.text2
         limits.check_texts(list(texts), "text1")
-        limits.check_words(sum(len(word_spans(text)) for text in texts), "text1")
+        limits.check_words(sum(len(word_spans(text)) for text in texts))
 
         async def work() -> Answer:
             # Of a long text this makes thousands of texts, which would block the event loop.

@@ -30,7 +30,7 @@ def pairs_of(form: SimilarityRequest, limits: Limits) -> list[Pair]:
         limits.check_count(len(form.pairs), "pairs")
         return form.pairs
     texts = form.texts or []
-    limits.check_side(len(texts), "texts")
+    limits.check_side(len(texts))
     limits.check_texts(texts, "texts")  # before deduplication, so that an error names the caller's index
     return [(first, second) for first in texts for second in texts]
 
