@@ -51,6 +51,15 @@ def test_the_model_is_then_trained_on_all_unless_the_start_is_kept(run, tmp_path
     assert not np.allclose(*vectors, atol=1e-5)
 
 
+def test_a_test_of_their_kind_gives_the_verdict_and_chooses_nothing(tmp_path):
+    rows = some_rows(90)
+    run = samesense.train(rows[:60], test=[*rows[60:], *rows[:2]], output=tmp_path / "run", model="default", **QUICK)
+    task = run.verdict.task
+    assert (task.role, task.metric, task.n, task.trained_on) == ("test", "mrr", 32, 2)
+    assert "32 examples each to find its positives among 32 texts" in task.examples()
+    assert not run.verdict.keep_reason and not run.verdict.refit
+
+
 @pytest.mark.parametrize(
     ("role", "rarer", "high", "is_kept"),
     [

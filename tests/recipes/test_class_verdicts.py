@@ -7,7 +7,8 @@ import pytest
 
 import samesense
 from samesense.data.tuples.convert import tuples_of_classes
-from samesense.data.tuples.held_out import hold_out
+from samesense.data.tuples.held_out import hold_out_tuples
+from samesense.errors import DataError
 from samesense.recipes.held_out.pairs import HELD_OUT_TUPLES
 from samesense.recipes.planning.plan import plan
 from tests.recipes.test_anchor_verdicts import QUICK, some_rows
@@ -31,7 +32,7 @@ def run(tmp_path_factory):
 def test_a_run_has_a_verdict_on_texts_held_out(run):
     task = run.verdict.task
     assert (task.role, task.metric, task.n) == ("held-out texts", "accuracy", 24)
-    assert "held out, each to be put into its class by a classifier that learns from the other 96" in task.examples()
+    assert "held out, each to be put into its class by a classifier that learns from 96 others" in task.examples()
     rows = [json.loads(line) for line in (run.folder / HELD_OUT_TUPLES).read_text(encoding="utf-8").splitlines()]
     assert Counter(row["label"] for row in rows) == {"class 0": 8, "class 1": 8, "class 2": 8}
 
@@ -44,23 +45,44 @@ def test_the_model_is_then_trained_on_all_unless_the_start_is_kept(run, tmp_path
 
 def test_held_out_texts_are_in_no_way_trained_on():
     whole = tuples(150)
-    train = hold_out(whole, seed=1)
+    train = hold_out_tuples(whole, seed=1)
     held_out = set(train.held_out.data.anchors)
     assert len(held_out) == 30
     trained = {*train.anchors, *(text for texts in train.positives for text in texts), *train.classes}
     assert not held_out & trained
     assert trained | held_out == set(whole.anchors)
     assert train.with_held_out() == whole
-    assert hold_out(whole, seed=1) == train
-    assert set(hold_out(whole, seed=2).held_out.data.anchors) != held_out
+    assert hold_out_tuples(whole, seed=1) == train
+    assert set(hold_out_tuples(whole, seed=2).held_out.data.anchors) != held_out
 
 
 def test_a_text_of_each_class_at_least_is_trained_on():
     rare = [{"text": f"rare {number}", "label": f"rare {number // 2}"} for number in range(6)]
     rows = [*labelled(140, classes=2), *rare]
     data = tuples_of_classes([row["text"] for row in rows], [row["label"] for row in rows], source="made", name="made")
-    train = hold_out(data, seed=0)
+    train = hold_out_tuples(data, seed=0)
     assert set(train.classes.values()) == set(data.classes.values())
+
+
+def test_a_test_of_their_kind_gives_the_verdict_and_chooses_nothing(tmp_path):
+    rows = labelled(150)
+    train, test = rows[:120], [*rows[120:], *rows[:3]]
+    run = samesense.train(train, test=test, output=tmp_path / "run", model="default", **QUICK)
+    task = run.verdict.task
+    assert (task.role, task.metric, task.n, task.trained_on) == ("test", "accuracy", 33, 3)
+    assert "each to be put into its class by a classifier that learns from 120 others" in task.examples()
+    assert not run.verdict.keep_reason and not run.verdict.refit
+    assert not (run.folder / HELD_OUT_TUPLES).exists()
+    manifest = json.loads((run.folder / "manifest.json").read_text(encoding="utf-8"))
+    assert (manifest["data"]["train"]["rows"], manifest["data"]["test"]["rows"]) == (120, 33)
+
+
+def test_a_test_of_other_classes_or_of_another_kind_is_refused():
+    with pytest.raises(DataError, match="'class 9' is among its classes, and not among those of"):
+        plan(labelled(120), test=[*labelled(30), {"text": "a b", "label": "class 9"}], settings={"model": "default"})
+    for role in ("test", "dev"):
+        with pytest.raises(DataError, match=f"`{role}` takes labelled pairs, and these are anchors with positives"):
+            plan(labelled(120), settings={"model": "default"}, **{role: some_rows(30)})
 
 
 @pytest.mark.parametrize("way", ["dev", "none", "few"])

@@ -70,6 +70,13 @@ def count_trained_pairs(data: PairData, train: object) -> int:
     return int(np.isin(_pair_keys(data), _pair_keys(train)).sum())
 
 
+def count_trained_anchors(data: TupleData, train: object) -> int:
+    """Return how many of these anchors, or texts with classes, are among those trained on, compared as pairs are."""
+    if not isinstance(train, TupleData):
+        return 0
+    return int(np.isin(plain_keys(data.anchors), plain_keys(train.anchors)).sum())
+
+
 def _pair_keys(data: object) -> Keys:
     if isinstance(data, PairData):
         return pair_keys(plain_keys(data.sentences1), plain_keys(data.sentences2))

@@ -25,7 +25,7 @@ SEED = 0
 
 CLASSIFIER = "logistic regression of scikit-learn on embeddings of unit length, C = 1"
 
-Numbers = npt.NDArray[np.intp]
+Rows = npt.NDArray[np.intp]
 
 
 class ClassTask(Task):
@@ -38,40 +38,48 @@ class ClassTask(Task):
     suite = "classes"
     embeds = True
 
-    def __init__(self, data: TupleData, folds: Sequence[Numbers], dataset: str, *, description: str) -> None:
-        """Take texts with classes, and the rows of each fold to test; the regression learns from all other rows.
+    def __init__(
+        self, texts: Sequence[str], labels: Sequence[str], folds: Sequence[Rows], dataset: str, *, description: str
+    ) -> None:
+        """Take texts with their classes, and the rows of each fold to test; the others are learnt from.
 
         DataError if the texts or their classes are too few.
         """
-        classes = data.classes or {}
+        classes = len(set(labels))
+        tested = sum(map(len, folds))
+        if tested < FEWEST or classes < 2:
+            raise DataError(
+                f"{dataset}: accuracy takes {FEWEST} texts to test, of two classes or more; got {tested} of {classes}. "
+                "Give more texts."
+            )
         self.dataset = dataset
-        self.note = f"{len(data):,} texts of {len(set(classes.values()))} classes"
-        self._texts = data.anchors
-        self._classes = np.array([classes[text] for text in data.anchors], dtype=np.intp)
+        self.note = f"{len(texts):,} texts of {classes} classes"
+        self._texts = list(texts)
+        self._labels = np.array(labels)
         self._folds = folds
         self._description = description
-        tested = sum(map(len, folds))
-        if tested < FEWEST or len(set(classes.values())) < 2:
-            raise DataError(
-                f"{dataset}: accuracy takes {FEWEST} texts to test, of two classes or more; got {tested} of "
-                f"{len(set(classes.values()))}. Give more texts."
-            )
 
     @classmethod
     def cross_validated(cls, data: TupleData, dataset: str) -> ClassTask:
         """Return the task in which each text is tested once, in folds that have the same share of each class."""
         order = np.random.default_rng(SEED).permutation(len(data))
-        classes = np.array([(data.classes or {})[text] for text in data.anchors], dtype=np.intp)
-        by_class = order[np.argsort(classes[order], kind="stable")]
+        labels = np.array(data.labels)
+        by_class = order[np.argsort(labels[order], kind="stable")]
         folds = [np.sort(by_class[number::FOLDS]) for number in range(FOLDS)]
-        return cls(data, folds, dataset, description=f"{FOLDS} stratified folds, shuffled with seed {SEED}")
+        description = f"{FOLDS} stratified folds, shuffled with seed {SEED}"
+        return cls(data.anchors, data.labels, folds, dataset, description=description)
 
     @classmethod
-    def split(cls, data: TupleData, tested: Sequence[str], dataset: str) -> ClassTask:
-        """Return the task in which ``tested``, some of the texts, are tested by what is learnt from the others."""
-        held_out = set(tested)
-        rows = np.array([row for row, text in enumerate(data.anchors) if text in held_out], dtype=np.intp)
-        return cls(data, [rows], dataset, description=f"learnt from the other {len(data) - len(rows):,} texts")
+    def split(cls, train: TupleData, test: TupleData, dataset: str) -> ClassTask:
+        """Return the task in which the texts of one set are tested by what is learnt from another."""
+        rows = np.arange(len(train), len(train) + len(test))
+        return cls(
+            [*train.anchors, *test.anchors],
+            [*train.labels, *test.labels],
+            [rows],
+            dataset,
+            description=f"learnt from {len(train):,} other texts",
+        )
 
     def texts(self) -> Iterable[str]:
         """Return all texts, those that are learnt from too."""
@@ -92,19 +100,18 @@ class ClassTask(Task):
         examples = [self._texts[row] for rows in self._folds for row in rows]
         return TaskResult([result], [build.evidence("accuracy", correct, examples)])
 
-    def _is_right(self, embeddings: Floats, tested: Numbers) -> Floats:
+    def _is_right(self, embeddings: Floats, tested: Rows) -> Floats:
         """Return 1 for each tested row whose class is predicted, else 0."""
         from sklearn.linear_model import LogisticRegression
 
         learnt = np.setdiff1d(np.arange(len(embeddings)), tested)
-        classes = self._classes
-        if len(set(classes[learnt].tolist())) < 2:
+        labels = self._labels[learnt]
+        if len(set(labels.tolist())) < 2:
             # With a single class to learn from, it is what every text gets.
-            predicted = np.full(len(tested), classes[learnt[0]])
+            predicted = np.full(len(tested), labels[0])
         else:
-            head = LogisticRegression(max_iter=1000).fit(embeddings[learnt], classes[learnt])
-            predicted = head.predict(embeddings[tested])
-        correct: Floats = (predicted == classes[tested]).astype(np.float64)
+            predicted = LogisticRegression(max_iter=1000).fit(embeddings[learnt], labels).predict(embeddings[tested])
+        correct: Floats = (predicted == self._labels[tested]).astype(np.float64)
         return correct
 
 

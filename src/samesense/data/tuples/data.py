@@ -116,9 +116,23 @@ class TupleData(ShownRows):
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return each anchor as a dictionary, with the lists of its positives and negatives, or with its class."""
         if self.classes is not None:
-            return [{"text": text, "label": self.class_names[self.classes[text]]} for text in self.anchors]
+            return [{"text": text, "label": label} for text, label in zip(self.anchors, self.labels, strict=True)]
         columns = zip(self.anchors, self.positives, self.negatives, strict=True)
         return [dict(zip(("anchor", "positives", "negatives"), row, strict=True)) for row in columns]
+
+    @property
+    def labels(self) -> list[str]:
+        """The name of the class of each anchor; DataError where they have none."""
+        if self.classes is None:
+            raise DataError(f"{self.source}: these are anchors with positives, which have no classes.")
+        return [self.class_names[self.classes[text]] for text in self.anchors]
+
+    @property
+    def test(self) -> TupleData | None:
+        """The user's test, where it is of the kind of these data."""
+        if self.held_out is None or not self.held_out.is_test:
+            return None
+        return self.held_out.data
 
     def take(self, indices: Iterable[int]) -> TupleData:
         """Return the anchors at these positions, in the order given."""
@@ -177,12 +191,14 @@ class HeldOutAnchors:
         candidates: the texts to rank for each anchor, each once; its positives are among them.
         description: what these texts are, and what is trained on of them.
         reason: why no anchor is held out, and what to do; empty if some are.
+        is_test: whether they are a test of the user's, which chooses nothing.
     """
 
     data: TupleData | None = None
     candidates: tuple[str, ...] = ()
     description: str = ""
     reason: str = ""
+    is_test: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,13 +207,15 @@ class HeldOutTexts:
 
     Attributes:
         data: the texts as anchors, with their classes; none if they are too few.
-        whole: all texts, those of training and those that are held out.
+        whole: all texts, those of training and those that are held out; none of a test.
         reason: why no text is held out, and what to do; empty if some are.
+        is_test: whether they are a test of the user's, which chooses nothing.
     """
 
     data: TupleData | None = None
     whole: TupleData | None = None
     reason: str = ""
+    is_test: bool = False
 
 
 def tuple_data(groups: Iterable[Group], *, source: str, name: str, left_out: dict[str, int] | None = None) -> TupleData:

@@ -12,6 +12,8 @@ from samesense.data.pairs.keys import Groups, components, group_equal, plain_key
 from samesense.data.pairs.splits import choose_held_out
 from samesense.data.sampling import count_to_hold_out, draw_positions
 from samesense.data.tuples.data import HeldOutAnchors, HeldOutTexts, TupleData
+from samesense.errors import DataError
+from samesense.failures import excerpt
 
 SHARE = 0.1
 """Share of the anchors that is held out if there are many."""
@@ -35,11 +37,29 @@ MARGIN = 1.25
 """Anchors that share texts stay together, so that a few more may be held out: at most by this factor."""
 
 
-def hold_out(data: TupleData, seed: int) -> TupleData:
+def hold_out_tuples(data: TupleData, seed: int) -> TupleData:
     """Return what to train on: anchors, or texts with classes, with those that are held out as ``held_out``."""
     if data.classes is None:
         return hold_out_anchors(data, seed)
     return hold_out_texts(data, data.classes, seed)
+
+
+def with_test(train: TupleData, test: TupleData) -> TupleData:
+    """Return training data with a test of their kind as ``held_out``; DataError if it asks for what they lack."""
+    if train.classes is not None:
+        unknown = sorted({*test.labels} - {*train.labels})
+        if unknown:
+            raise DataError(
+                f"{test.source}: {excerpt(', '.join(unknown))} is among its classes, and not among those of "
+                f"{train.source}, so that its texts could never be right. Take them out, or train on such texts."
+            )
+        return replace(train, held_out=HeldOutTexts(data=test, is_test=True))
+    data = test.take([row for row, positives in enumerate(test.positives) if positives])
+    candidates = tuple(dict.fromkeys(chain.from_iterable([*data.positives, *data.negatives])))
+    description = f"each to find its positives among {len(candidates):,} texts"
+    return replace(
+        train, held_out=HeldOutAnchors(data=data, candidates=candidates, description=description, is_test=True)
+    )
 
 
 def hold_out_texts(data: TupleData, classes: Mapping[str, int], seed: int) -> TupleData:

@@ -177,7 +177,7 @@ def _build_report(
 def _log_start(tasks: Sequence[Task], warnings: Sequence[str]) -> None:
     for warning in warnings:
         logger.warning(warning)
-    logger.info(f"{len(tasks)} tasks: {', '.join(f'{task.suite} {task.dataset}' for task in tasks)}")
+    logger.info(f"tasks: {', '.join(f'{task.suite} {task.dataset}' for task in tasks)}")
 
 
 def _costs(precision: Precision, candidates: Sequence[tuple[str, Scorer]], texts: Sequence[str]) -> list[Cost]:

@@ -17,9 +17,9 @@ NAME: Final = "held-out anchors"
 
 @dataclass(frozen=True, eq=False)
 class AnchorSet:
-    """Held-out anchors on which start and end are compared, in place of labelled pairs."""
+    """Anchors that are not trained on, on which start and end are compared, in place of labelled pairs."""
 
-    anchors: TupleData
+    tested: TupleData
     candidates: Sequence[str]  # texts among which the positives of each anchor are to be found
     description: str  # what these texts are, in words
     role: Role = NAME
@@ -28,13 +28,13 @@ class AnchorSet:
     @property
     def task(self) -> RetrievalTask:
         """The evaluation."""
-        return RetrievalTask(self.anchors.anchors, self.anchors.positives, self.candidates, self.name)
+        return RetrievalTask(self.tested.anchors, self.tested.positives, self.candidates, self.name)
 
     def pairs(self) -> Sequence[Pair]:
         """Return pairs that have every text once or more."""
-        anchors = self.anchors.anchors
+        anchors = self.tested.anchors
         return [(anchors[row % len(anchors)], text) for row, text in enumerate(self.candidates)]
 
     def texts(self) -> Sequence[str]:
         """Return anchors and candidates."""
-        return [*self.anchors.anchors, *self.candidates]
+        return [*self.tested.anchors, *self.candidates]

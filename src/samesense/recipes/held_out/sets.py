@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from samesense.data import PairData
 from samesense.data.columns.labels import has_one_label
@@ -13,7 +13,7 @@ from samesense.data.examples import Examples
 from samesense.data.held_out import HeldOutSections
 from samesense.data.pairs.keys import Groups
 from samesense.data.sampling import draw_positions
-from samesense.data.tuples.data import HeldOutAnchors, HeldOutTexts
+from samesense.data.tuples.data import HeldOutAnchors, HeldOutTexts, TupleData
 from samesense.errors import ConfigError, DataError
 from samesense.evaluation.sts import StsTask
 from samesense.inference.calibration.fit import FOLDS, fold_numbers
@@ -97,17 +97,24 @@ class Sets:
             return self
         if held_out.reason:
             return replace(self, reason=held_out.reason)
-        return replace(self, compared=(_set_of(held_out), *self.compared), reason="")
+        if isinstance(held_out, HeldOutSections):
+            first: VerdictSet = SectionSet(held_out)
+        else:
+            first = _set_of_tuples(held_out, cast(TupleData, train))
+        return replace(self, compared=(first, *self.compared), reason="")
 
 
-def _set_of(held_out: HeldOutSections | HeldOutAnchors | HeldOutTexts) -> SectionSet | AnchorSet | ClassSet:
-    if isinstance(held_out, HeldOutSections):
-        return SectionSet(held_out)
-    if held_out.data is None:
+def _set_of_tuples(held_out: HeldOutAnchors | HeldOutTexts, train: TupleData) -> AnchorSet | ClassSet:
+    """Return the set of anchors, or of texts with classes: the user's test, or what was held out."""
+    data = held_out.data
+    if data is None:
         raise ValueError("what is held out has data or a reason")
+    made: AnchorSet | ClassSet
     if isinstance(held_out, HeldOutTexts):
-        return ClassSet(held_out)
-    return AnchorSet(held_out.data, held_out.candidates, held_out.description)
+        made = ClassSet(train, data)
+    else:
+        made = AnchorSet(data, held_out.candidates, held_out.description)
+    return replace(made, role="test", name=data.name) if held_out.is_test else made
 
 
 def most_selecting(settings: TrainerSettings, examples: int) -> int:
@@ -132,6 +139,8 @@ def sets_of_run(
     # merging and the learning curve choose on dev too, so the verdict needs pairs that chose nothing
     cross_fit = not (settings.merge or settings.learning_curve)
     most = most_selecting(settings, len(train))
+    # Where the test is of anchors or classes, dev need not give the verdict.
+    split_dev = split_dev and getattr(train, "test", None) is None
     return sets_of(dev, test, guards, split_dev=split_dev, most=most, cross_fit=cross_fit).on_held_out_of(train)
 
 

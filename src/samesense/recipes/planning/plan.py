@@ -12,12 +12,13 @@ from typing import Any, NamedTuple, cast
 
 from samesense.data import PairData, read_pairs
 from samesense.data.examples import Examples
-from samesense.data.kinds import detect_kind
-from samesense.data.rows.sources import Source, as_sources, rereadable
-from samesense.data.tuples.convert import tuples_of_pairs
+from samesense.data.kinds import KIND_INFO, detect_kind
+from samesense.data.rows.sources import Source, as_sources, name_of, rereadable
+from samesense.data.tuples.convert import read_classes, tuples_of_pairs
 from samesense.data.tuples.data import TupleData
-from samesense.data.tuples.held_out import hold_out as hold_out_tuples
-from samesense.errors import ConfigError
+from samesense.data.tuples.held_out import hold_out_tuples, with_test
+from samesense.data.tuples.read import read_tuples
+from samesense.errors import ConfigError, DataError
 from samesense.execution.ranks import is_main, world_size
 from samesense.recipes.cosent.settings import CosentSettings
 from samesense.recipes.held_out.cross_validation import CrossValidation, deal_pairs
@@ -86,15 +87,11 @@ def plan(  # noqa: PLR0913 - the arguments of a training
     if method == "auto":
         _explain_nli(examples)
     # Test comes first: dev and folds are parts of what it leaves.
-    test_share = parse_share(test, "test")
-    if test_share is None:
-        test_data = _read_pairs(test, reading)
-    else:
-        examples, test_data = hold_out_share(examples, test_share, "test", bound.seed)
+    examples, test_data = _select_test(test, examples, bound.seed, reading)
     alone = test is None and isinstance(dev, str) and dev == "auto"
     examples = _without_held_out_tuples(examples, bound.seed, alone=alone)
     guard_sources = bound.guard if guard is None else as_sources(guard)
-    guards = [_read_pairs(guard_source, reading) for guard_source in guard_sources]
+    guards = [_read_pairs(guard_source, reading, "guard") for guard_source in guard_sources]
     cross_validation = _deal_folds(folds, examples, fitting.method, bound, alone=alone, dev=dev, test=test)
     few_scored = cross_validation is not None and config == "auto" and _has_few_scores(examples, bound, options)
     if few_scored:
@@ -125,7 +122,7 @@ def plan(  # noqa: PLR0913 - the arguments of a training
         test=test_data,
         guards=tuple(guard_data for guard_data in guards if guard_data is not None),
         held_out=split.held_out,
-        test_held_out=test_share is not None,
+        test_held_out=parse_share(test, "test") is not None,
         cross_validation=cross_validation,
         refit=refit,
         messages=fitting.messages,
@@ -308,7 +305,7 @@ def _select_dev(dev: Source | None, train: Examples, seed: int, reading: Reading
     if fraction is not None:
         return _DevSplit(*hold_out_share(train, fraction, "dev", seed), held_out=True)
     if not (isinstance(dev, str) and dev == "auto"):
-        return _DevSplit(train, _read_pairs(dev, reading))
+        return _DevSplit(train, _read_pairs(dev, reading, "dev"))
     hold = hold_out if sparing else _hold_out_for_verdict
     remaining, pairs = hold(train, seed)
     return _DevSplit(remaining, pairs, held_out=pairs is not None)
@@ -369,12 +366,50 @@ def _choose_settings(
     return name, settings, early_data[0] if early_data else read(settings)
 
 
-def _read_pairs(source: Source | None, reading: Reading) -> PairData | None:
+def _select_test(test: Source | None, train: Examples, seed: int, reading: Reading) -> tuple[Examples, PairData | None]:
+    """Return the training data and the test pairs: read, or held out; a test of anchors or classes is in the former."""
+    share = parse_share(test, "test")
+    if share is not None:
+        return hold_out_share(train, share, "test", seed)
+    if test is not None:
+        test = rereadable(test)
+    tuples = _read_test_of_kind(test, train, reading)
+    if tuples is None:
+        return train, _read_pairs(test, reading, "test")
+    return with_test(cast(TupleData, train), tuples), None
+
+
+def _read_test_of_kind(test: Source | None, examples: Examples, reading: Reading) -> TupleData | None:
+    """Return a test of anchors or of sentences with classes, where the training data are such; else ``None``."""
+    if not isinstance(examples, TupleData) or test is None or isinstance(test, PairData):
+        return None
+    if isinstance(test, TupleData):
+        return test
+    try:
+        detected = detect_kind(test, reading.columns)
+    except DataError:  # which the reader of pairs explains
+        return None
+    if examples.classes is not None and detected.kind == "classes":
+        return read_classes(test, columns=detected.columns, drop_bad_rows=reading.drop_bad_rows)
+    if examples.classes is None and detected.kind == "tuples":
+        return read_tuples(test, columns=detected.columns, drop_bad_rows=reading.drop_bad_rows)
+    return None
+
+
+def _read_pairs(source: Source | None, reading: Reading, role: str) -> PairData | None:
+    """Return labelled pairs that select or test; DataError for data of another kind."""
     if isinstance(source, PairData):
         return source
     if source is None or (isinstance(source, str) and source == "none"):
         return None
     source = rereadable(source)
-    if reading.columns is None and (detected := detect_kind(source)).kind == "pairs":
-        reading = replace(reading, columns=detected.columns)
+    if reading.columns is None:
+        detected = detect_kind(source)
+        if detected.kind in ("classes", "tuples") and not detected.triplets:
+            raise DataError(
+                f"{name_of(source)}: `{role}` takes labelled pairs, and these are {KIND_INFO[detected.kind].what}, by "
+                f"{detected.by}. Give pairs, or such data as `test` of a training on data of their kind."
+            )
+        if detected.kind == "pairs":
+            reading = replace(reading, columns=detected.columns)
     return read_pairs(source, **vars(reading.for_evaluation(source)))

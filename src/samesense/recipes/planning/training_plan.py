@@ -145,9 +145,9 @@ class TrainingPlan:
         if isinstance(verdict_set, SectionSet):
             lines = [f"beside the start: {len(set(verdict_set.held_out.documents))} examples {verdict_set.description}"]
         elif isinstance(verdict_set, AnchorSet):
-            lines = [f"beside the start: {len(verdict_set.anchors)} anchors {verdict_set.description}"]
+            lines = [f"beside the start: {len(verdict_set.tested)} anchors {verdict_set.description}"]
         elif isinstance(verdict_set, ClassSet):
-            lines = [f"beside the start: {len(verdict_set.texts_held_out)} texts {verdict_set.description}"]
+            lines = [f"beside the start: {len(verdict_set.tested)} texts {verdict_set.description}"]
         else:
             lines = []
             if verdict_set:
@@ -228,8 +228,10 @@ class TrainingPlan:
             write_pairs(output, self.dev, DEV)
         if self.test_held_out and self.test is not None:
             write_pairs(output, self.test, TEST)
-        if isinstance(self.train, TupleData) and self.train.held_out and self.train.held_out.data:
-            write_json_lines(output / HELD_OUT_TUPLES, self.train.held_out.data.to_dicts())
+        held_out = self.train.held_out if isinstance(self.train, TupleData) else None
+        # The user's own test is in its file.
+        if held_out is not None and held_out.data is not None and not held_out.is_test:
+            write_json_lines(output / HELD_OUT_TUPLES, held_out.data.to_dicts())
 
     def cross_validate(
         self, folds: str, output: str | Path, *, resume: bool = False, overwrite: bool = False

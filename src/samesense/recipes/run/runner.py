@@ -206,7 +206,8 @@ def _finish(
 def _describe_run(job: Job[Any, Any]) -> dict[str, Any]:
     """Return the manifest of a run that begins; ConfigError for folds where several processes train."""
     guards = {f"guard {guard.name}": guard for guard in job.guards}
-    data = run_folder.data_identity({"train": job.data, "dev": job.dev, "test": job.test, **guards})
+    test = getattr(job.data, "test", None) if job.test is None else job.test
+    data = run_folder.data_identity({"train": job.data, "dev": job.dev, "test": test, **guards})
     settings = job.settings.model_dump()
     cross_validation = job.cross_validation
     if cross_validation is not None:

@@ -9,10 +9,12 @@ import numpy as np
 
 from samesense.data import PairData
 from samesense.data.examples import Examples
-from samesense.data.overlap import count_trained_pairs
+from samesense.data.overlap import count_trained_anchors, count_trained_pairs
 from samesense.encoder.cosine import unit
 from samesense.errors import DataError, ModelError
 from samesense.inference.models.model import Model
+from samesense.recipes.held_out.anchor_set import AnchorSet
+from samesense.recipes.held_out.class_set import ClassSet
 from samesense.recipes.held_out.sets import ComparedSet, Sets, VerdictSet
 from samesense.reports.run_verdict import OUT_OF_FOLD, Finding, Verdict, compare
 from samesense.results.measures import measure_of
@@ -164,6 +166,8 @@ def compared(start: Measured | None, end: Measured, sets: Sets, train: Examples)
         # Out of fold, every pair is trained on, though never by the model that scores it.
         if first.role != OUT_OF_FOLD:
             task = replace(task, trained_on=count_trained_pairs(first.data, train))
+    if isinstance(first, AnchorSet | ClassSet) and first.role == "test" and task is not None:
+        task = replace(task, trained_on=count_trained_anchors(first.tested, train))
     return Verdict(
         task=task,
         guards=tuple(findings.values()),
