@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any
 
@@ -40,6 +39,7 @@ from samesense.reports.significance import paired_comparisons
 from samesense.reports.standing import Ranking, rank
 from samesense.reports.store import Run, read_run
 from samesense.reports.tables import TitledTable
+from samesense.scratch import ScratchFolder
 from samesense.types import Evidence, Marked, Pair, Precision, Result, Scorer
 
 logger = logging.getLogger(__name__)
@@ -89,7 +89,7 @@ def compare(  # noqa: PLR0913 - each is one flag of the command
     if "transfer" in suites:
         environment["transfer folds"] = "5 (fast)" if fast else "10"
     shades = _Shades()
-    with TemporaryDirectory() as scratch:  # a model and its maps share their vectors, if only for this run
+    with ScratchFolder() as scratch:  # a model and its maps share their vectors, if only for this run
         scorers = open_models(models, precision=precision, fit_texts=fit_texts, cache=cache or Path(scratch))
         # Taken now, as the evaluation empties the list.
         names = [candidate.name for _, candidate in scorers]
