@@ -50,6 +50,9 @@ NOT_RANKED = (
 )
 """What is said where only figures without a test were asked for."""
 
+Shades = dict[str, dict[Pair, tuple[Marked, Marked]]]
+"""Shares of the words in the pairs that each model places worst, of several seeds by the first."""
+
 
 def compare(  # noqa: PLR0913 - each is one flag of the command
     models: Models,
@@ -88,7 +91,7 @@ def compare(  # noqa: PLR0913 - each is one flag of the command
     environment = describe_environment(precision)
     if "transfer" in suites:
         environment["transfer folds"] = "5 (fast)" if fast else "10"
-    shades = _Shades()
+    shades: Shades = {}
     with ScratchFolder() as scratch:  # a model and its maps share their vectors, if only for this run
         scorers = open_models(models, precision=precision, fit_texts=fit_texts, cache=cache or Path(scratch))
         # Taken now, as the evaluation empties the list.
@@ -115,7 +118,7 @@ def compare(  # noqa: PLR0913 - each is one flag of the command
         )
     logger.info("comparing")
     with stage("comparing the models"):
-        return _build_report(evaluations, inputs, against, shades.marked)
+        return _build_report(evaluations, inputs, against, shades)
 
 
 @dataclass(frozen=True)
@@ -136,7 +139,7 @@ def _build_report(
     evaluations: Evaluations,
     inputs: _Inputs,
     against: str | None,
-    marked: Mapping[str, Mapping[Pair, tuple[Marked, Marked]]],
+    shades: Shades,
 ) -> Report:
     """Compare the models by their evaluations, and draw the figures."""
     reference = against or inputs.names[0]
@@ -166,7 +169,7 @@ def _build_report(
             *inputs.run_figures,
         ],
         by_dataset=distributions(evaluations.evidence, styles),
-        marked=marked,
+        marked=shades,
         environment=inputs.environment,
         warnings=inputs.warnings,
         data=inputs.data_tables,
@@ -186,13 +189,21 @@ def _costs(precision: Precision, candidates: Sequence[tuple[str, Scorer]], texts
 
 def _keep_and_shade(
     keep: Callable[[Sequence[Result]], None],
-    shades: _Shades,
+    shades: Shades,
     model: Scorer,
     results: Sequence[Result],
     evidence: Sequence[Evidence],
 ) -> None:
+    """Keep the results of a model, and explain its pairs if tokens do; leaving words out would cost a score each."""
     keep(results)  # before anything of this model can stop
-    shades.add(model, evidence)
+    if not isinstance(model, Model) or model.name in shades:
+        return
+    cases = [case for item in evidence if item.has_scores for case in against_gold(item)]
+    try:
+        with stage("explaining the pairs placed worst"):
+            shades[model.name] = marked(model, dict.fromkeys(case.texts for case in cases))
+    except Exception as error:  # such as that of a tokenizer: what was evaluated is worth more
+        logger.warning(f"words of {model.name} are not shaded: {type(error).__name__}: {error}")
 
 
 def _data_tables(scorers: Sequence[tuple[str, Scorer]], tasks: Sequence[Task]) -> list[TitledTable]:
@@ -220,23 +231,6 @@ def _rank_models(evaluations: Evaluations, reference: str) -> tuple[Ranking | No
         logger.warning(reason)
         return None, [reason]
     return ranking, []
-
-
-class _Shades:
-    """Shares of the words in the pairs that each model places worst, of several seeds by the first."""
-
-    def __init__(self) -> None:
-        self.marked: dict[str, dict[Pair, tuple[Marked, Marked]]] = {}
-
-    def add(self, model: Scorer, evidence: Sequence[Evidence]) -> None:
-        """Explain the pairs of a model that tokens explain; leaving words out would cost a score each."""
-        if isinstance(model, Model) and model.name not in self.marked:
-            cases = [case for item in evidence if item.has_scores for case in against_gold(item)]
-            try:
-                with stage("explaining the pairs placed worst"):
-                    self.marked[model.name] = marked(model, dict.fromkeys(case.texts for case in cases))
-            except Exception as error:  # such as that of a tokenizer: what was evaluated is worth more
-                logger.warning(f"words of {model.name} are not shaded: {type(error).__name__}: {error}")
 
 
 def _notes(evaluations: Evaluations, found: FoundTasks, problems: Sequence[str]) -> list[str]:
