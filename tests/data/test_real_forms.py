@@ -187,10 +187,10 @@ def test_texts_that_resemble_other_formats_are_texts(tmp_path, caplog, content):
 @pytest.mark.parametrize(
     ("content", "doubt"),
     [
-        ("Home | News\nSport | News\nArts | News\n", "its lines have 2 fields each, parted by '|', as a table may"),
-        ("a|b|4.8\nc|d|0\ne|f|1e-3\n", "its lines have 3 fields each, parted by '|', as a table may"),
-        ("1;A b, c.;5\n2;D, e.;4\n3;F.;0\n", "its lines have 3 fields each, parted by ';', as a table may"),
-        ("12 Main St, Ulm, 89073\n3 Oak Ave, Bonn, 53111\n9 Hay Rd, Kiel, 24103\n", "parted by ',', as a table may"),
+        ("Home | News\nSport | News\nArts | News\n", "its lines have 2 fields each, separated by '|', as a table may"),
+        ("a|b|4.8\nc|d|0\ne|f|1e-3\n", "its lines have 3 fields each, separated by '|', as a table may"),
+        ("1;A b, c.;5\n2;D, e.;4\n3;F.;0\n", "its lines have 3 fields each, separated by ';', as a table may"),
+        ("12 Main St, Ulm, 89073\n3 Oak Ave, Bonn, 53111\n9 Hay Rd, Kiel, 24103\n", "separated by ',', as a table may"),
         ("4.8\n0\n2.25\n", "its lines are numbers. If they are the labels of another file, write both into one table."),
     ],
 )

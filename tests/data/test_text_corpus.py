@@ -45,6 +45,11 @@ TEXTS_ALONE = {
     "tokens": "The boat , they said , left .\nNobody asked , not even he .\nTwo cooks peeled , sang , and laughed .\n"
     * 3,
     "quotation marks of the Penn Treebank": lines("`` {} '' he said ."),
+    "indented lines": lines("\t{}"),
+    "lines indented further and further": "The boats\n" + lines("\t{}") + lines("\t\t\t{}") * 3,
+    "a tab after each line": lines("{}\t"),
+    "verse with commas at its ends": "Roses are red,\nViolets are blue,\nSugar is sweet,\nAnd so are you,\n",
+    "the start of a long tuple": lines("({}", texts=["'ab', 'cd', " * 20_000 + "x"] * 2),
     "dates": lines("2024-01-{number:02d} {}"),
     "dates of Germany": lines("Am {number}. März 2024 um 10:{number:02d} Uhr: {}"),
     "times": lines("{number:02d}:30 {}"),
@@ -103,9 +108,13 @@ def test_ordinary_texts_are_read_line_by_line_without_a_word(tmp_path, form):
 
 
 WARNED = {
-    "a word after a semicolon": (lines("{};{mood}", mood=["joy", "fear"]), "parted by ';'"),
-    "a number after a comma": (lines("{},{label}", label="01"), "parted by ','"),
-    "a label after commas": ("".join(lines("{}, {other},{label}", label=["good", "bad"])), "end in one of few words"),
+    "a word after a semicolon": (lines("{};{mood}", mood=["joy", "fear"]), "separated by ';'"),
+    "an empty cell after a semicolon": (
+        "The boat left;sad;Ann\nThe lamp broke;glad;Ben\nSnow fell;sad;\nThe bus came;glad;Ann\n",
+        "separated by ';'",
+    ),
+    "a number after a comma": (lines("{},{label}", label="01"), "separated by ','"),
+    "a label after commas": (lines("{}, {other},{label}", label=["good", "bad"]), "end in one of few words"),
     "a label after a comma with spaces": (
         lines("{} , {label}", label=["NOT", "OFF"], texts=[t.replace(" the", ", the") for t in TEXTS]),
         "end in one of few words, such as 'NOT' or 'OFF'",
@@ -119,17 +128,17 @@ WARNED = {
         "\n\n".join("\n".join(f"{word} {'B-LOC' if word == 'lake' else 'O'}" for word in words) for words in WORDS),
         "end in one of few words, such as 'B-LOC' or 'O'",
     ),
-    "identifiers of speech": (lines("X{number:03d}|{}|{other}"), "3 fields each, parted by '|'"),
-    "sentences of Tatoeba": (lines("{number},eng,{}"), "3 fields each, parted by ','"),
-    "sentences of Tatoeba in Chinese": (lines("{number},cmn,{}", CHINESE), "3 fields each, parted by ','"),
-    "pairs of STS in Chinese": (lines("{number}||{}||{other}||5", CHINESE), "4 fields each, parted by '||'"),
-    "films": (lines("{number}::{}::Drama"), "3 fields each, parted by '::'"),
-    "lines of films": (lines("L{number} +++$+++ u0 +++$+++ ANNA +++$+++ {}"), "4 fields each, parted by '+++$+++'"),
-    "aspects": (lines("{}####[[1, 2]]"), "2 fields each, parted by '####'"),
-    "arrows": (lines("{} => {other}"), "2 fields each, parted by '=>'"),
+    "identifiers of speech": (lines("X{number:03d}|{}|{other}"), "3 fields each, separated by '|'"),
+    "sentences of Tatoeba": (lines("{number},eng,{}"), "3 fields each, separated by ','"),
+    "sentences of Tatoeba in Chinese": (lines("{number},cmn,{}", CHINESE), "3 fields each, separated by ','"),
+    "pairs of STS in Chinese": (lines("{number}||{}||{other}||5", CHINESE), "4 fields each, separated by '||'"),
+    "films": (lines("{number}::{}::Drama"), "3 fields each, separated by '::'"),
+    "lines of films": (lines("L{number} +++$+++ u0 +++$+++ ANNA +++$+++ {}"), "4 fields each, separated by '+++$+++'"),
+    "aspects": (lines("{}####[[1, 2]]"), "2 fields each, separated by '####'"),
+    "arrows": (lines("{} => {other}"), "2 fields each, separated by '=>'"),
     "aligned columns": (
         lines("{number:<5d}  {:<40}  {other}", [t.rstrip(".") for t in TEXTS]),
-        "3 fields each, parted by several spaces",
+        "3 fields each, separated by several spaces",
     ),
     "word vectors": ("boat 0.41 -0.2 0.7\nmap 0.1 0.22 -1\nlamp 1 2e-3 0.4\n", "its lines are mostly numbers"),
     "features": ("1 0.5 2 7\n0 0.25 1 9\n1 0.125 3 3\n", "its lines are mostly numbers"),
@@ -160,6 +169,12 @@ def test_lines_that_may_be_another_form_are_texts_with_one_warning(tmp_path, for
 REFUSED = {
     "numbers before tabs": ("a.txt", lines("{number}\t{}"), "as many tabs each (1)"),
     "labels after tabs": ("a.txt", lines("{}\tnews"), "as many tabs each (1)"),
+    "tabs before empty last cells": (
+        "a.txt",
+        "x one\ty two\tz three\n" * 8 + "x one\ty two\t\n" * 4,
+        "many tabs each (2)",
+    ),
+    "tabs after empty first cells": ("a.txt", "1\ty two\n" * 8 + "\ty two\n" * 4, "many tabs each (1)"),
     "MRPC": ("a.txt", "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n" + lines("1\t7\t8\t{}\t{other}"), "tabs each (4)"),
     "STS": ("STS.input.txt", lines("{}\t{other}"), "as many tabs each (1)"),
     "PPDB": ("ppdb", lines("[NN] ||| {} ||| {other} ||| F=1 ||| 0-0 ||| Equivalence"), "marks ||| each (5)"),

@@ -71,7 +71,7 @@ def _find_long_marks(lines: Sequence[str]) -> Format | None:
         if count >= fewest:
             name = "several spaces" if mark == _SPACES else repr(mark)
             return Format(
-                f"its lines have {count + 1} fields each, parted by {name}, as a table may",
+                f"its lines have {count + 1} fields each, separated by {name}, as a table may",
                 "If it is one, write tabs between the fields, and the names of the columns in the first line, as .tsv.",
             )
     return None
@@ -89,9 +89,12 @@ def _find_fields(lines: Sequence[str]) -> Format | None:
         rows = [text.split(mark) for text in texts if text.count(mark) == count]
         # Texts have commas; a number as the last field of all lines is a label or a date.
         ends_in_numbers = count > 1 and all(is_number(cells[-1]) for cells in rows)
-        if count and (mark == "|" or ends_in_numbers or all(map(_are_parted, rows))):
+        # Each line of a verse may end in a comma; in a table few last cells are empty.
+        complete_rows = [cells for cells in rows if cells[-1]]
+        are_cells = 2 * len(complete_rows) > len(rows) and all(map(_are_separated, complete_rows))
+        if count and (mark == "|" or ends_in_numbers or are_cells):
             return Format(
-                f"its lines have {count + 1} fields each, parted by {mark!r}, as a table may",
+                f"its lines have {count + 1} fields each, separated by {mark!r}, as a table may",
                 f"If it is one, end its name in .csv, and give `delimiter` {name}.",
             )
     return None
@@ -101,7 +104,7 @@ _LAST_WITHOUT_SPACES = "\u0e00"
 """Thai, Chinese and Japanese, which come after it, have no spaces between words and after commas."""
 
 
-def _are_parted(cells: Sequence[str]) -> bool:
+def _are_separated(cells: Sequence[str]) -> bool:
     """Return whether marks stand between cells as in a table: without a space, as texts have it, or a number around."""
     for left, right in pairwise(cells):
         is_number_around = left[-1:].isdigit() and right[:1].isdigit()

@@ -74,8 +74,11 @@ def _table(description: str, suffix: str) -> Format:
 
 _OBJECT = re.compile(r"\{\s*(?P<quote>[\"']).*\}(?P<comma>,?)")
 _LIST = re.compile(r"\[\s*(?P<quote>[\"']).*\](?P<comma>,?)")
-_TUPLE = re.compile(r"\(\s*[\"'].*[\"'],\s.*[\"'\d\])]\s*\),?")
-"""Rows of JSON, and of Python, which writes single quotes and parentheses."""
+"""Rows of JSON, and of Python, which writes single quotes."""
+
+_TUPLE_START = re.compile(r"\(\s*[\"']")
+_TUPLE_END = re.compile(r"[\"'\d\])]\s*\),?")
+_AFTER_STRING = re.compile(r"[\"'],\s")
 
 _ROWS_OF_PROGRAM = Format(
     "its lines are rows in the source of a program", "Write them as JSON lines, of json.dumps(row) for each."
@@ -98,7 +101,7 @@ def _detect_json(lines: Sequence[str]) -> Format | None:
         if _is_list_of_texts(lines[0]):
             fix = "Rename it."
         return Format("each line is a JSON list, and its name does not end in .jsonl", fix)
-    if _is_most(sum(_TUPLE.fullmatch(line.strip()) is not None for line in lines), lines):
+    if _is_most(sum(_is_tuple(line.strip()) for line in lines), lines):
         return _ROWS_OF_PROGRAM
     if len(lines) > 1 and lines[0].strip() == "{" and _KEY.match(lines[1]):
         return Format("it is JSON over several lines, and its name does not end in .json", "Rename it.")
@@ -108,6 +111,19 @@ def _detect_json(lines: Sequence[str]) -> Format | None:
             fix = "Write the texts one a line, and rows as objects."
         return Format("it is a JSON list, and its name does not end in .json", fix)
     return None
+
+
+def _is_tuple(line: str) -> bool:
+    """Return whether a line is a tuple of Python that begins with a string."""
+    start = _TUPLE_START.match(line)
+    if start is None:
+        return False
+    # In one pattern, each comma after a string would be tried against the whole rest of the line.
+    comma = _AFTER_STRING.search(line, start.end())
+    if comma is None:
+        return False
+    before_end = len(line.removesuffix(",").removesuffix(")").rstrip()) - 1
+    return before_end >= comma.end() and _TUPLE_END.fullmatch(line, before_end) is not None
 
 
 def _is_list_of_texts(line: str) -> bool:
@@ -204,14 +220,26 @@ def _detect_markup(lines: Sequence[str]) -> Format | None:
 
 def _detect_fields(lines: Sequence[str]) -> Format | None:
     """Detect lines with as many marks each that no text has so often."""
-    # A tab at the start of a line indents it.
-    stripped = [line.strip() for line in lines]
+    if len(lines) < 2:
+        return None
     for mark, name in (("\t", "tabs"), ("|||", "marks |||")):
-        counts = [line.count(mark) for line in stripped]
-        count = shared_count(counts) or _frequent_count(counts)
-        if len(lines) > 1 and count:
+        count = _count_between_fields(lines, mark)
+        if count:
             return _table(f"its lines have as many {name} each ({count}), so that it is a table", ".tsv")
     return None
+
+
+def _count_between_fields(lines: Sequence[str], mark: str) -> int:
+    """Return how many marks most lines have; 0 if they differ, or the marks only indent the lines."""
+    stripped = [line.strip() for line in lines]
+    # As written first: the first or last cell of a row may be empty.
+    for candidates in (lines, stripped):
+        counts = [line.count(mark) for line in candidates]
+        count = shared_count(counts) or _frequent_count(counts)
+        rows = [text for text, line_count in zip(stripped, counts, strict=True) if line_count == count]
+        if count and any(mark in text for text in rows):
+            return count
+    return 0
 
 
 _FEWEST_TABS = 3
