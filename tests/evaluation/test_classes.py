@@ -89,6 +89,23 @@ def test_what_has_no_accuracy_is_refused():
         ClassTask.cross_validated(some_texts(40), "made").evaluate(scores_alone)
 
 
+def test_labels_that_repeat_too_little_are_no_classes():
+    texts = [f"text {number}" for number in range(40)]
+    for labels in ([str(number) for number in range(40)], ["again", "again", *map(str, range(38))]):
+        data = tuples_of_classes(texts, labels, source="made", name="made")
+        with pytest.raises(DataError, match="so that nothing can be learnt of the others"):
+            ClassTask.cross_validated(data, "made")
+
+
+def test_rows_that_are_left_out_are_said():
+    texts = [f"text {number % 30}" for number in range(60)]
+    labels = [str(number % 3) for number in range(60)]
+    labels[-1] = "0"
+    data = tuples_of_classes(texts, labels, source="made", name="made")
+    task = ClassTask.cross_validated(data, "made")
+    assert task.note == "29 texts of 3 classes; left out: 1 sentences of several classes, 29 repeated rows"
+
+
 def test_a_model_is_evaluated_on_the_users_own_classes(tmp_path):
     path = tmp_path / "intents.csv"
     rows = [f"Where is parcel {number}?,delivery\nWhich card pays invoice {number}?,billing\n" for number in range(15)]

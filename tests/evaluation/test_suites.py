@@ -179,6 +179,21 @@ def test_sentences_with_classes_belong_to_their_suite(tmp_path):
     pairs.write_text("sentence1,sentence2,label\n" + "a b,c d,1\ne f,g h,0\n" * 10, encoding="utf-8")
     with pytest.raises(ConfigError, match="this belongs to sts, ranking, geometry, binary"):
         find_tasks([pairs], ["classes"])
+    few = tmp_path / "few.csv"
+    few.write_text("text,label\n" + "".join(rows[:3]), encoding="utf-8")
+    found = find_tasks([labelled, few], ["classes"])
+    assert [task.dataset for task in found.tasks] == ["intents.csv"]
+    assert found.unfit == [
+        "classes on few.csv: accuracy takes 20 texts to test, of two classes or more; got 6 of 2. Give more texts."
+    ]
+
+
+def test_classes_are_read_by_the_columns_that_are_named(tmp_path):
+    path = tmp_path / "tickets.csv"
+    rows = [f"{number},Where is {number}?,delivery\n{number},Which card pays {number}?,pay\n" for number in range(10)]
+    path.write_text("id,body,topic\n" + "".join(rows), encoding="utf-8")
+    (task,) = find_tasks([path], ["classes"], reading={"columns": "body,topic"}).tasks
+    assert task.note == "20 texts of 2 classes"
 
 
 def test_own_files_of_one_name_are_told_apart(tmp_path):

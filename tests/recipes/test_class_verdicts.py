@@ -1,14 +1,16 @@
 """Texts with classes end in a verdict: some are held out, for a classifier that learns from the others."""
 
 import json
+import shutil
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
 import samesense
 from samesense.data.tuples.convert import tuples_of_classes
 from samesense.data.tuples.held_out import hold_out_tuples
-from samesense.errors import DataError
+from samesense.errors import ConfigError, DataError
 from samesense.recipes.held_out.pairs import HELD_OUT_TUPLES
 from samesense.recipes.planning.plan import plan
 from tests.recipes.test_anchor_verdicts import QUICK, some_rows
@@ -56,6 +58,18 @@ def test_held_out_texts_are_in_no_way_trained_on():
     assert set(hold_out_tuples(whole, seed=2).held_out.data.anchors) != held_out
 
 
+@pytest.mark.parametrize(
+    ("classes", "texts", "expected"),
+    [(2, 50, 20), (3, 100, 60), (77, 3, 46), (300, 5, 150), (1000, 5, 500), (6, 300, 180)],
+)
+def test_the_share_is_that_of_all_texts_however_many_classes_there_are(classes, texts, expected):
+    train = hold_out_tuples(tuples(classes * texts, classes), seed=3)
+    assert len(train.held_out.data) == expected
+    assert len(set(train.classes.values())) == classes
+    counts = Counter(train.held_out.data.labels)
+    assert max(counts.values()) - min(counts.get(label, 0) for label in train.class_names) <= 1
+
+
 def test_a_text_of_each_class_at_least_is_trained_on():
     rare = [{"text": f"rare {number}", "label": f"rare {number // 2}"} for number in range(6)]
     rows = [*labelled(140, classes=2), *rare]
@@ -77,12 +91,48 @@ def test_a_test_of_their_kind_gives_the_verdict_and_chooses_nothing(tmp_path):
     assert (manifest["data"]["train"]["rows"], manifest["data"]["test"]["rows"]) == (120, 33)
 
 
+def test_what_of_a_test_is_left_out_or_trained_on_is_said_before_the_training():
+    rows = labelled(150)
+    test = [*rows[100:], *rows[:5], *rows[100:110], {"text": rows[120]["text"], "label": "class 1"}]
+    text = "\n".join(plan(rows[:100], test=test, settings={"model": "default"}).lines())
+    assert "beside the start: 54 texts each to be put into its class" in text
+    assert "5 texts of test are trained on: scores on them are too high" in text
+    assert "left out: 1 sentences of several classes, 10 repeated rows" in text
+
+
+def test_a_test_that_can_give_no_figure_is_refused_before_the_training():
+    with pytest.raises(DataError, match="accuracy takes 20 texts to test, of two classes or more; got 10 of 3"):
+        plan(labelled(120), test=labelled(130)[120:], settings={"model": "default"}).lines()
+    pairs = samesense.read([("a b", "a c", 1), ("d e", "f g", 0), ("h i", "h k", 1)])
+    test = tuples(40)
+    with pytest.raises(ConfigError, match=f"two are called {pairs.name}"):
+        plan(labelled(120), test=replace(test, name=pairs.name), guard=pairs, settings={"model": "default"}).lines()
+
+
+def test_other_labels_are_other_data():
+    rows = labelled(40)
+    swapped = [{**row, "label": f"class {2 - int(row['label'][-1])}"} for row in rows]
+    first, second = (
+        tuples_of_classes([row["text"] for row in some], [row["label"] for row in some], source="made", name="made")
+        for some in (rows, swapped)
+    )
+    assert first.anchors == second.anchors and first.sha256 != second.sha256
+
+
+def test_what_was_held_out_goes_with_its_run(run, tmp_path):
+    folder = shutil.copytree(run.folder, tmp_path / "run")
+    samesense.train(labelled(120), dev="none", output=folder, overwrite=True, model="default", **QUICK)
+    assert not (folder / HELD_OUT_TUPLES).exists()
+
+
 def test_a_test_of_other_classes_or_of_another_kind_is_refused():
     with pytest.raises(DataError, match="'class 9' is among its classes, and not among those of"):
         plan(labelled(120), test=[*labelled(30), {"text": "a b", "label": "class 9"}], settings={"model": "default"})
     for role in ("test", "dev"):
         with pytest.raises(DataError, match=f"`{role}` takes labelled pairs, and these are anchors with positives"):
             plan(labelled(120), settings={"model": "default"}, **{role: some_rows(30)})
+    with pytest.raises(DataError, match="`test` takes labelled pairs"):
+        plan(some_rows(120), test=tuples(40), settings={"model": "default"})
 
 
 @pytest.mark.parametrize("way", ["dev", "none", "few"])

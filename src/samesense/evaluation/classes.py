@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy.typing as npt
 from samesense.data.tuples.data import TupleData
 from samesense.errors import DataError, ModelError
 from samesense.evaluation.suite import Suite
-from samesense.evaluation.task import Task, encodes_all, unit_embeddings
+from samesense.evaluation.task import Task, encodes_all, join_clauses, unit_embeddings
 from samesense.metrics import mean_interval
 from samesense.types import Floats, Scorer, TaskResult
 
@@ -39,11 +40,19 @@ class ClassTask(Task):
     embeds = True
 
     def __init__(
-        self, texts: Sequence[str], labels: Sequence[str], folds: Sequence[Rows], dataset: str, *, description: str
+        self,
+        texts: Sequence[str],
+        labels: Sequence[str],
+        folds: Sequence[Rows],
+        dataset: str,
+        *,
+        description: str,
+        left_out: str = "",
     ) -> None:
         """Take texts with their classes, and the rows of each fold to test; the others are learnt from.
 
-        DataError if the texts or their classes are too few.
+        ``left_out`` says which rows of the source are no such texts. DataError if the texts or their
+        classes are too few.
         """
         classes = len(set(labels))
         tested = sum(map(len, folds))
@@ -53,7 +62,7 @@ class ClassTask(Task):
                 "Give more texts."
             )
         self.dataset = dataset
-        self.note = f"{len(texts):,} texts of {classes} classes"
+        self.note = join_clauses(f"{len(texts):,} texts of {classes} classes", left_out)
         self._texts = list(texts)
         self._labels = np.array(labels)
         self._folds = folds
@@ -62,12 +71,20 @@ class ClassTask(Task):
     @classmethod
     def cross_validated(cls, data: TupleData, dataset: str) -> ClassTask:
         """Return the task in which each text is tested once, in folds that have the same share of each class."""
+        repeated = [label for label, count in Counter(data.labels).items() if count > 1]
+        if len(repeated) < 2:
+            raise DataError(
+                f"{dataset}: of {len(data)} texts {len(data.class_names)} classes were read, and {len(repeated)} has "
+                "two texts or more, so that nothing can be learnt of the others. Are these classes? `columns` names "
+                "text and label."
+            )
         order = np.random.default_rng(SEED).permutation(len(data))
         labels = np.array(data.labels)
         by_class = order[np.argsort(labels[order], kind="stable")]
         folds = [np.sort(by_class[number::FOLDS]) for number in range(FOLDS)]
         description = f"{FOLDS} stratified folds, shuffled with seed {SEED}"
-        return cls(data.anchors, data.labels, folds, dataset, description=description)
+        left_out = data.describe_left_out()
+        return cls(data.anchors, data.labels, folds, dataset, description=description, left_out=left_out)
 
     @classmethod
     def split(cls, train: TupleData, test: TupleData, dataset: str) -> ClassTask:
@@ -79,6 +96,7 @@ class ClassTask(Task):
             [rows],
             dataset,
             description=f"learnt from {len(train):,} other texts",
+            left_out=test.describe_left_out(),
         )
 
     def texts(self) -> Iterable[str]:
@@ -92,7 +110,7 @@ class ClassTask(Task):
         started = time.perf_counter()
         encoded = encodes_all(candidate, self._texts)
         embeddings = unit_embeddings(candidate, self._texts)
-        correct = np.concatenate([self._is_right(embeddings, rows) for rows in self._folds])
+        correct = np.concatenate([self._test_fold(embeddings, rows) for rows in self._folds])
         seconds = time.perf_counter() - started
         build = self.builder(candidate, seconds if encoded else None)
         description = f"{CLASSIFIER}; {self._description}"
@@ -100,8 +118,8 @@ class ClassTask(Task):
         examples = [self._texts[row] for rows in self._folds for row in rows]
         return TaskResult([result], [build.evidence("accuracy", correct, examples)])
 
-    def _is_right(self, embeddings: Floats, tested: Rows) -> Floats:
-        """Return 1 for each tested row whose class is predicted, else 0."""
+    def _test_fold(self, embeddings: Floats, tested: Rows) -> Floats:
+        """Return 1 for each tested row whose class is predicted by what the others teach, else 0."""
         from sklearn.linear_model import LogisticRegression
 
         learnt = np.setdiff1d(np.arange(len(embeddings)), tested)

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from samesense.data import PairData, read_pairs
 from samesense.data.benchmarks.catalogue import BENCHMARKS
@@ -51,6 +51,9 @@ SUITES: dict[str, Suite] = {
 
 SAVED_BY_DATASETS = ("dataset_info.json", "dataset_dict.json")
 """Files that mark a folder written by ``save_to_disk``; one of them is enough."""
+
+Form = Literal["pairs", "anchors", "classes"]
+"""How a source is read."""
 
 logger = logging.getLogger(__name__)
 
@@ -97,9 +100,9 @@ def find_tasks(
     anchors: list[TupleData] = []
     documents: list[Path] = []
     unfit: list[str] = []
-    prefers_anchors = all(suite.from_anchors for suite in requested)
+    preferred = _preferred_form(requested)
     for source in source_list:
-        data = _open(source, reading, prefers_anchors=prefers_anchors)
+        data = _open(source, reading, preferred=preferred)
         unfit += _unused_message(source, data, requested)
         if isinstance(data, PairData):
             user_pairs.append(data)
@@ -143,24 +146,40 @@ def _suite_tasks(
     if suite.from_documents:
         names = _names_of([path.name for path in documents], list(map(str, documents)))
         document_tasks = [suite.from_documents(path, name) for path, name in zip(documents, names, strict=True)]
-    anchor_tasks = _anchor_tasks(suite, anchors)
+    anchor_tasks, refused_anchors = _anchor_tasks(suite, anchors)
     return (
         [*benchmark_tasks, *document_tasks, *anchor_tasks, *pair_tasks],
         missing,
-        [*refused_benchmarks, *refused_pairs],
+        [*refused_benchmarks, *refused_anchors, *refused_pairs],
     )
 
 
-def _anchor_tasks(suite: Suite, anchors: Sequence[TupleData]) -> list[Task]:
-    """Return the tasks of a suite on anchors with positives, or on sentences with classes."""
+def _anchor_tasks(suite: Suite, anchors: Sequence[TupleData]) -> tuple[list[Task], list[str]]:
+    """Return the tasks of a suite on anchors with positives, or on sentences with classes, and why some do not fit."""
     make, has_classes = suite.from_anchors, False
     if suite.from_classes:
         make, has_classes = suite.from_classes, True
+    tasks: list[Task] = []
+    refused: list[str] = []
     if make is None:
-        return []
+        return tasks, refused
     fitting = [data for data in anchors if (data.classes is not None) == has_classes]
     names = _names_of([data.name for data in fitting], [data.source for data in fitting])
-    return [make(data, name) for data, name in zip(fitting, names, strict=True)]
+    for data, name in zip(fitting, names, strict=True):
+        try:
+            tasks.append(make(data, name))
+        except DataError as error:
+            refused.append(f"{suite.name} on {error}")
+    return tasks, refused
+
+
+def _preferred_form(requested: Sequence[Suite]) -> Form:
+    """Return how data are read that can be of several forms, such as triplets, or columns that the user names."""
+    if all(suite.from_classes for suite in requested):
+        return "classes"
+    if all(suite.from_anchors for suite in requested):
+        return "anchors"
+    return "pairs"
 
 
 def _source_list(sources: Source) -> list[Source]:
@@ -181,42 +200,44 @@ def _known_suites(names: Sequence[str]) -> list[Suite]:
 
 
 def _open(
-    source: Source, reading: Mapping[str, Any], *, prefers_anchors: bool
+    source: Source, reading: Mapping[str, Any], *, preferred: Form
 ) -> dict[str, BenchmarkSplit] | PairData | TupleData | Path:
     """Return the benchmark splits of a source, its pairs, anchors or classes, or the path of a file of documents."""
     if in_memory(source):
         if isinstance(source, PairData | TupleData):
             return source
-        return _pairs_or_anchors(source, reading, prefers_anchors=prefers_anchors)
+        return _pairs_or_anchors(source, reading, preferred=preferred)
     path = Path(source).expanduser()
     if path.is_file() and holds_documents(source):
         return path
     if path.is_dir():
         saved = any((path / name).exists() for name in SAVED_BY_DATASETS)
         if saved:
-            return _pairs_or_anchors(source, reading, prefers_anchors=prefers_anchors)
+            return _pairs_or_anchors(source, reading, preferred=preferred)
         refuse_beir(path)
         return find_splits(path)
     if path.is_file():
         split = None if any(reading.values()) else split_of_file(path)
         if split is not None:
             return {split.name: split}
-        return _pairs_or_anchors(source, reading, prefers_anchors=prefers_anchors)
+        return _pairs_or_anchors(source, reading, preferred=preferred)
     if str(source) in BENCHMARKS:
         return hub_splits(str(source))
     # A hub name, or a file that is missing: reading it gives the message that fits.
     if "/" in str(source) or path.suffix:
-        return _pairs_or_anchors(source, reading, prefers_anchors=prefers_anchors)
+        return _pairs_or_anchors(source, reading, preferred=preferred)
     raise DataError(
         f"{source}: this is no folder, file, hub name (owner/name:split) or benchmark. Benchmarks: "
         f"{', '.join(BENCHMARKS)}."
     )
 
 
-def _pairs_or_anchors(source: Source, reading: Mapping[str, Any], *, prefers_anchors: bool) -> PairData | TupleData:
-    """Return the labelled pairs of a source, its anchors or its classes; triplets are what is preferred."""
+def _pairs_or_anchors(source: Source, reading: Mapping[str, Any], *, preferred: Form) -> PairData | TupleData:
+    """Return the labelled pairs of a source, its anchors or its classes; what can be several is what is preferred."""
     source = rereadable(source)
-    if prefers_anchors and (anchors := _anchors(source, reading)) is not None:
+    if preferred == "classes" and reading.get("columns"):
+        return _classes(source, reading["columns"], reading)
+    if preferred != "pairs" and (anchors := _anchors(source, reading)) is not None:
         return anchors
     try:
         return _pairs(source, reading)
@@ -236,7 +257,8 @@ def _refuse_by_kind(source: Source) -> None:
         return
     raise DataError(
         f"{name_of(source)}: a suite evaluates labelled pairs, anchors with positives, or sentences with classes, and "
-        f"these are {KIND_INFO[detected.kind].what}, by {detected.by}."
+        f"these are {KIND_INFO[detected.kind].what}, by {detected.by}. Where a column has their classes, name text and "
+        "class by `columns`."
     )
 
 
@@ -249,10 +271,14 @@ def _anchors(source: Source, reading: Mapping[str, Any]) -> TupleData | None:
     if detected.triplets:
         return tuples_of_pairs(_pairs(source, {**reading, "columns": detected.columns}))
     if detected.kind == "tuples":
-        return read_tuples([source], columns=detected.columns, drop_bad_rows=bool(reading.get("drop_bad_rows")))
+        return read_tuples(source, columns=detected.columns, drop_bad_rows=bool(reading.get("drop_bad_rows")))
     if detected.kind == "classes":
-        return read_classes([source], columns=detected.columns, drop_bad_rows=bool(reading.get("drop_bad_rows")))
+        return _classes(source, detected.columns, reading)
     return None
+
+
+def _classes(source: Source, columns: str | None, reading: Mapping[str, Any]) -> TupleData:
+    return read_classes(source, columns=columns, drop_bad_rows=bool(reading.get("drop_bad_rows")))
 
 
 def _pairs(source: Source, reading: Mapping[str, Any]) -> PairData:
@@ -333,6 +359,8 @@ def _no_task_message(suite: Suite, sources: Sequence[Source], refused: Sequence[
     """Return a message that says why a suite has no task."""
     if not sources:
         return f"Suite {suite.name!r} needs `data`: files, folders of benchmarks, or names of benchmarks."
+    if refused:
+        return f"Suite {suite.name!r} has no data: {' '.join(refused)}"
     received = ", ".join(map(_name, sources))
     if suite.from_documents:
         return (
@@ -349,8 +377,6 @@ def _no_task_message(suite: Suite, sources: Sequence[Source], refused: Sequence[
             f"Suite {suite.name!r} needs sentences with classes: a table with the columns text and label; received "
             f"{received}."
         )
-    if refused:
-        return f"Suite {suite.name!r} has no data: {' '.join(refused)}"
     names = [name for name, benchmark in BENCHMARKS.items() if suite.name in benchmark.suites]
     return (
         f"Suite {suite.name!r} has no data: none of {', '.join(names)} was found whole in {received}. A folder "

@@ -356,7 +356,7 @@ class StopOnInterrupt(TrainerCallback):
 
 
 class _SeldomSaves(TrainerCallback):
-    """Leaves out checkpoints that follow another too soon, and that of the last step, which nothing resumes from.
+    """Asks for a checkpoint where the last is a minute old, but not at the last step, which nothing resumes from.
 
     Several processes save together, and their clocks differ, so there all checkpoints are written.
     """
@@ -366,8 +366,8 @@ class _SeldomSaves(TrainerCallback):
         self._last = time.monotonic()
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        """Take back the request for a checkpoint, unless Ctrl-C asks for it or enough time has passed."""
-        if not control.should_save or self._stop.interrupted:
+        """Ask for a checkpoint by time in place of steps; what Ctrl-C asks for stays."""
+        if self._stop.interrupted:
             return
         is_last = state.global_step >= state.max_steps
         control.should_save = not is_last and time.monotonic() - self._last >= CHECKPOINT_SECONDS

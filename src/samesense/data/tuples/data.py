@@ -106,8 +106,10 @@ class TupleData(ShownRows):
     @cached_property
     def sha256(self) -> str:
         """Fingerprint of the content in order; the same for the same content in any file format."""
-        rows = zip(self.anchors, self.positives, self.negatives, self.neutrals, strict=True)
-        return rows_hash(rows, b"tuples\n" if self.classes is None else b"classes\n")
+        columns = (self.anchors, self.positives, self.negatives, self.neutrals)
+        if self.classes is None:
+            return rows_hash(zip(*columns, strict=True), b"tuples\n")
+        return rows_hash(zip(*columns, self.labels, strict=True), b"classes\n")
 
     def __str__(self) -> str:
         first, *others = self.summary()
@@ -146,11 +148,14 @@ class TupleData(ShownRows):
         )
 
     def with_held_out(self) -> TupleData:
-        """Return these anchors and, behind them, those that were held out; texts with classes in their first order."""
+        """Return these anchors and, behind them, those that were held out; texts with classes in their first order.
+
+        A test of the user's stays out.
+        """
         if isinstance(self.held_out, HeldOutTexts) and self.held_out.whole is not None:
             return self.held_out.whole
         held_out = self.held_out.data if self.held_out else None
-        if held_out is None:
+        if held_out is None or self.test is not None:
             return replace(self, held_out=None)
         return replace(
             self,

@@ -54,7 +54,9 @@ def with_test(train: TupleData, test: TupleData) -> TupleData:
                 f"{train.source}, so that its texts could never be right. Take them out, or train on such texts."
             )
         return replace(train, held_out=HeldOutTexts(data=test, is_test=True))
-    data = test.take([row for row, positives in enumerate(test.positives) if positives])
+    rows = [row for row, positives in enumerate(test.positives) if positives]
+    left_out = test.left_out | {"anchors without a positive": len(test) - len(rows)}
+    data = replace(test.take(rows), left_out=left_out)
     candidates = tuple(dict.fromkeys(chain.from_iterable([*data.positives, *data.negatives])))
     description = f"each to find its positives among {len(candidates):,} texts"
     return replace(
@@ -65,14 +67,15 @@ def with_test(train: TupleData, test: TupleData) -> TupleData:
 def hold_out_texts(data: TupleData, classes: Mapping[str, int], seed: int) -> TupleData:
     """Return the texts with classes to train on, with those that are held out as ``held_out``.
 
-    Of each class the same share is held out, and one text of it at least is trained on.
+    Of each class about the same share is held out, and one text of it at least is trained on.
     """
     target = count_to_hold_out(len(data), share=SHARE, most_share=MOST_SHARE, enough=ENOUGH, fewest=FEWEST, most=MOST)
-    chosen = _draw_of_each_class([classes[text] for text in data.anchors], target / max(1, len(data)), seed)
-    if len(chosen) < FEWEST or len(set(classes.values())) < 2:
+    chosen = _draw_of_each_class([classes[text] for text in data.anchors], target, seed)
+    if len(chosen) < FEWEST:
         reason = (
-            f"a verdict takes {FEWEST} texts held out, a fifth at most, and two classes or more; there are {len(data)} "
-            f"of {len(set(classes.values()))}. Give `test` FILE with labelled pairs: `samesense label` makes them"
+            f"a verdict takes {FEWEST} texts held out, a fifth at most, of classes that leave others to learn from; "
+            f"there are {len(data)} of {len(set(classes.values()))} classes. Give `test` FILE of such texts, or of "
+            "labelled pairs"
         )
         return replace(data, held_out=HeldOutTexts(reason=reason))
     held_out = data.take(chosen)
@@ -86,15 +89,15 @@ def hold_out_texts(data: TupleData, classes: Mapping[str, int], seed: int) -> Tu
     )
 
 
-def _draw_of_each_class(classes: Sequence[int], share: float, seed: int) -> list[int]:
-    """Return the positions of a share of each class in ascending order, which leaves one of it at least."""
-    random = np.random.default_rng(seed)
+def _draw_of_each_class(classes: Sequence[int], target: int, seed: int) -> list[int]:
+    """Return ``target`` positions in ascending order, of each class its share; fewer where a class would be empty."""
     numbers = np.array(classes, dtype=np.intp)
-    chosen: list[int] = []
-    for number in np.unique(numbers):
-        members = random.permutation(np.flatnonzero(numbers == number))
-        chosen += members[: min(round(share * len(members)), len(members) - 1)].tolist()
-    return sorted(chosen)
+    order = np.random.default_rng(seed).permutation(len(numbers))
+    by_class = order[np.argsort(numbers[order], kind="stable")]
+    # Evenly spaced over the sorted classes, so that a class of three has a draw where its turn comes.
+    chosen = by_class[[int((step + 0.5) * len(numbers) / target) for step in range(target)]]
+    kept = set(numbers[np.setdiff1d(np.arange(len(numbers)), chosen)].tolist())
+    return sorted(row for row in chosen.tolist() if numbers[row] in kept)
 
 
 def hold_out_anchors(data: TupleData, seed: int) -> TupleData:
@@ -115,7 +118,7 @@ def hold_out_anchors(data: TupleData, seed: int) -> TupleData:
                 return _split_off(data, chosen, seed, apart=apart)
     reason = (
         f"a verdict takes {FEWEST} anchors held out, a fifth at most, and there are {len(rows)} with a positive. "
-        "Give `test` FILE with labelled pairs: `samesense label` makes them"
+        "Give `test` FILE of such anchors, or of labelled pairs: `samesense label` makes them"
     )
     return replace(data, held_out=HeldOutAnchors(reason=reason))
 

@@ -36,8 +36,8 @@ class ClassSet:
         return ClassTask.split(self.train, self.tested, self.name)
 
     def pairs(self) -> Sequence[Pair]:
-        """Return pairs that have every tested text."""
-        texts = self.tested.anchors
+        """Return pairs that have every text."""
+        texts = self.texts()
         return list(zip(texts, [*texts[1:], texts[0]], strict=True))
 
     def texts(self) -> Sequence[str]:

@@ -98,10 +98,10 @@ class Sets:
         if held_out.reason:
             return replace(self, reason=held_out.reason)
         if isinstance(held_out, HeldOutSections):
-            first: VerdictSet = SectionSet(held_out)
+            verdict_set: VerdictSet = SectionSet(held_out)
         else:
-            first = _set_of_tuples(held_out, cast(TupleData, train))
-        return replace(self, compared=(first, *self.compared), reason="")
+            verdict_set = _set_of_tuples(held_out, cast(TupleData, train))
+        return _checked(replace(self, compared=(verdict_set, *self.compared), reason=""))
 
 
 def _set_of_tuples(held_out: HeldOutAnchors | HeldOutTexts, train: TupleData) -> AnchorSet | ClassSet:
@@ -109,12 +109,12 @@ def _set_of_tuples(held_out: HeldOutAnchors | HeldOutTexts, train: TupleData) ->
     data = held_out.data
     if data is None:
         raise ValueError("what is held out has data or a reason")
-    made: AnchorSet | ClassSet
+    tuple_set: AnchorSet | ClassSet
     if isinstance(held_out, HeldOutTexts):
-        made = ClassSet(train, data)
+        tuple_set = ClassSet(train, data)
     else:
-        made = AnchorSet(data, held_out.candidates, held_out.description)
-    return replace(made, role="test", name=data.name) if held_out.is_test else made
+        tuple_set = AnchorSet(data, held_out.candidates, held_out.description)
+    return replace(tuple_set, role="test", name=data.name) if held_out.is_test else tuple_set
 
 
 def most_selecting(settings: TrainerSettings, examples: int) -> int:

@@ -384,11 +384,14 @@ def _read_test_of_kind(test: Source | None, examples: Examples, reading: Reading
     if not isinstance(examples, TupleData) or test is None or isinstance(test, PairData):
         return None
     if isinstance(test, TupleData):
-        return test
+        return test if (test.classes is None) == (examples.classes is None) else None
     try:
         detected = detect_kind(test, reading.columns)
-    except DataError:  # which the reader of pairs explains
-        return None
+    except DataError:
+        # A test of other columns than the training data: the reader of pairs, or of classes, names what it needs.
+        if examples.classes is None:
+            return None
+        return read_classes(test, columns=reading.columns, drop_bad_rows=reading.drop_bad_rows)
     if examples.classes is not None and detected.kind == "classes":
         return read_classes(test, columns=detected.columns, drop_bad_rows=reading.drop_bad_rows)
     if examples.classes is None and detected.kind == "tuples":

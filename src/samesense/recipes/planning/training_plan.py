@@ -15,6 +15,7 @@ from typing import Any
 from samesense.data import PairData, examine
 from samesense.data.examples import Examples
 from samesense.data.languages import reads_as_english
+from samesense.data.overlap import count_trained_anchors
 from samesense.data.sentences import Sentences
 from samesense.data.tuples.data import TupleData
 from samesense.errors import ConfigError
@@ -145,9 +146,9 @@ class TrainingPlan:
         if isinstance(verdict_set, SectionSet):
             lines = [f"beside the start: {len(set(verdict_set.held_out.documents))} examples {verdict_set.description}"]
         elif isinstance(verdict_set, AnchorSet):
-            lines = [f"beside the start: {len(verdict_set.tested)} anchors {verdict_set.description}"]
+            lines = self._describe_tuples(verdict_set, "anchors")
         elif isinstance(verdict_set, ClassSet):
-            lines = [f"beside the start: {len(verdict_set.tested)} texts {verdict_set.description}"]
+            lines = self._describe_tuples(verdict_set, "texts")
         else:
             lines = []
             if verdict_set:
@@ -159,6 +160,17 @@ class TrainingPlan:
             lines.append(f"  {remark}")
         if self.settings.learning_curve:
             lines.append("learning curve: 7 more trainings on parts of the data, which take 1.5 times as long")
+        return lines
+
+    def _describe_tuples(self, verdict_set: AnchorSet | ClassSet, unit: str) -> list[str]:
+        """Return how many anchors or texts the verdict is on, and what of a test is left out, or trained on too."""
+        lines = [f"beside the start: {len(verdict_set.tested)} {unit} {verdict_set.description}"]
+        if verdict_set.role == "test":
+            trained = count_trained_anchors(verdict_set.tested, self.train)
+            if trained:
+                lines.append(f"  {trained} {unit} of test are trained on: scores on them are too high")
+            if left_out := verdict_set.tested.describe_left_out():
+                lines.append(f"  {left_out}")
         return lines
 
     def _other_data(self) -> dict[str, Any]:

@@ -33,7 +33,7 @@ from samesense.files import LOCK, only_writer
 from samesense.inference.names import place_of
 from samesense.places import check_folder, name_without_folder
 from samesense.recipes.held_out.cross_validation import FOLD_FILE, FOLDS_FOLDER
-from samesense.recipes.held_out.pairs import DEV, MODEL, TEST
+from samesense.recipes.held_out.pairs import DEV, HELD_OUT_TUPLES, MODEL, TEST
 from samesense.recipes.held_out.scores import HELD_OUT_SCORES
 from samesense.recipes.run.earlier_run import CHECKPOINTS, CURVE, REFIT, came_to_nothing, check_folder_of_run
 from samesense.recipes.run.training_run import TrainingRun
@@ -104,7 +104,7 @@ def check_inputs(output: Path, record: dict[str, Any]) -> None:
 
 def _earlier(output: Path) -> list[Path]:
     """Return what an earlier run may have left: of one model, or of folds."""
-    files = (manifest.FILE, HISTORY, RESULTS, REPORT, STEP_SCORES, HELD_OUT_SCORES, *DEV, *TEST)
+    files = (manifest.FILE, HISTORY, RESULTS, REPORT, STEP_SCORES, HELD_OUT_SCORES, *DEV, *TEST, HELD_OUT_TUPLES)
     marks = (manifest.FILE, FOLD_FILE)
     # A folder of the user's may have such a name too.
     folds = [folder for folder in output.glob("fold-[0-9][0-9]") if any((folder / mark).is_file() for mark in marks)]
