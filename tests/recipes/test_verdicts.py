@@ -261,8 +261,9 @@ def test_very_few_pairs_are_trained_on_and_say_the_least(tiny_trunk, tmp_path, m
 def test_many_pairs_are_not_cross_validated(tmp_path):
     many = plan(some_rows(planning.FEW_PAIRS, [0, 1, 2]), folds="auto")
     assert many.cross_validation is None and len(many.dev) == 200
-    few = plan(some_rows(planning.FEW_PAIRS - 1, [0, 1, 2]), folds="auto")
-    assert len(few.cross_validation.folds) == 5 and few.dev is None
+    for count, folds in ((planning.FEW_PAIRS - 1, 3), (200, 3), (199, 5)):
+        few = plan(some_rows(count, [0, 1, 2]), folds="auto")
+        assert len(few.cross_validation.folds) == folds and few.dev is None
     assert plan(some_rows(100, [0, 1]), folds="none").cross_validation is None
 
 

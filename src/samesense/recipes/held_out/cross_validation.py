@@ -42,7 +42,13 @@ SPLIT_SEED = 0
 """Seed of the split into folds, independent of the models' seed, so that all have the same folds."""
 
 FOLDS = 5
-"""Default number of folds."""
+"""Default number of folds of few pairs."""
+
+FEWER_FOLDS = 3
+"""Default number of folds of :data:`FEWER_FOLDS_FROM` pairs or more: three fifths of the steps of five folds."""
+
+FEWER_FOLDS_FROM = 200
+"""Pairs of which two thirds teach enough to tell whether training helps (``benchmarks/LOG.md``)."""
 
 FOLDS_FOLDER = "folds"
 """Subfolder of the run, with a folder for each fold."""
@@ -86,7 +92,7 @@ class CrossValidation:
 
 
 def deal_pairs(data: PairData, folds: str, *, selects: bool = True) -> CrossValidation:
-    """Split pairs into the requested folds, or for ``"auto"`` into five.
+    """Split pairs into the requested folds, or for ``"auto"`` into five, and into three of many pairs.
 
     With ``"auto"`` folds share no sentence; or only no pair, with a warning, where most pairs are connected by shared
     sentences. ConfigError or DataError if the requested folds are impossible.
@@ -96,7 +102,8 @@ def deal_pairs(data: PairData, folds: str, *, selects: bool = True) -> CrossVali
         warn_of_leaks(task)
         apart = {"apart": "which share no sentence", "mixed": "of random pairs", "by-topic": "each of one topic"}
         return CrossValidation(folds, task.folds, apart[task.mode], selects, task)
-    numbers, kind = fold_numbers(data, FOLDS, SPLIT_SEED)
+    count = FOLDS if len(data) < FEWER_FOLDS_FROM else FEWER_FOLDS
+    numbers, kind = fold_numbers(data, count, SPLIT_SEED)
     if kind == "pairs":
         logger.warning(
             f"{data.name}: most pairs are connected by shared sentences, so folds share sentences, though no pair: the "
@@ -105,7 +112,7 @@ def deal_pairs(data: PairData, folds: str, *, selects: bool = True) -> CrossVali
     rows = np.arange(len(data))
     held = [np.flatnonzero(numbers == number) for number in np.unique(numbers)]
     return CrossValidation(
-        str(FOLDS),
+        str(count),
         [(np.setdiff1d(rows, held_rows), held_rows) for held_rows in held],
         f"which share no {kind.removesuffix('s')}",
     )
