@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import mean, stdev
 from textwrap import fill
@@ -351,46 +352,53 @@ OTHER_QUALITY = ("model2vec", "llama.cpp")
 """Ways whose vectors are not those of the model."""
 
 
-def encoding_lines() -> list[dict]:
-    """Return the figures of every way to encode short texts together on two threads, of the model's own quality.
-
-    Of several processors, the one that was measured last counts.
-    """
-    lines = [line for line in lines_of("backends") if line["model"] == "minilm-l6" and line["threads"] == 2]
-    return [
-        line
-        for line in lines
-        if (line["length"], line["batch"]) == ("13", "many")
-        and line["processor"] == lines[-1]["processor"]
-        and line["system"] not in OTHER_QUALITY
-    ]
+def encoding_lines() -> list[list[dict]]:
+    """Return, for each processor, how fast every way of the model's own quality encodes short texts on two threads."""
+    by_processor: dict[str, list[dict]] = {}
+    for line in lines_of("backends"):
+        measured = (line["model"], line["threads"], line["length"], line["batch"])
+        if measured == ("minilm-l6", 2, "13", "many") and line["system"] not in OTHER_QUALITY:
+            by_processor.setdefault(json.dumps(line["processor"]), []).append(line)
+    return list(by_processor.values())
 
 
 def fastest() -> str:
     """Return our speed beside sentence-transformers and beside the fastest peer of each row."""
-    lines = encoding_lines()
-    speeds = {line["system"]: engine_speed(line) for line in lines}
     table = ["| | times sentence-transformers | times the fastest peer | |", "|---|---:|---:|---|"]
+    processors = encoding_lines()
     for precision in ("float32", "bfloat16", "int8"):
-        ways = [line["system"] for line in lines if precision_of(line) == precision]
-        ours = max(speeds[way] for way in ways if way.startswith("samesense"))
-        peer = max((way for way in ways if not way.startswith("samesense")), key=lambda way: speeds[way])
-        ratios = (ours / speeds["sentence-transformers torch"], ours / speeds[peer])
-        cells = [f"encoding, {precision}", *(f"{ratio:.1f}" for ratio in ratios), PEERS[peer.split()[0]]]
-        table.append(f"| {' | '.join(cells)} |")
+        ratios, peers = zip(*(encoding_ratios(lines, precision) for lines in processors), strict=True)
+        label = f"encoding, {precision}, on {len(processors)} processors"
+        names = " or ".join(dict.fromkeys(PEERS[peer.split()[0]] for peer in peers))
+        table.append(f"| {' | '.join([label, *map(range_of, zip(*ratios, strict=True)), names])} |")
     trainings = [
         training_ratios(line)
         for (name, model), line in newest().items()
         if model == "default" and name.startswith("training, 16")
     ]
     label = f"training, 16 pairs a step, on {len(trainings)} processors"
-    ranges = [f"{min(ratios):.1f} to {max(ratios):.1f}" for ratios in zip(*trainings, strict=True)]
+    ranges = map(range_of, zip(*trainings, strict=True))
     table.append(f"| {label} | {' | '.join(ranges)} | its fastest settings |")
     for line in command_lines():
         whole_dev, equal, *_, ours, _ = (row["ratio"] for row in line["rows"])
         cells = [f"{ours / whole_dev:.1f}", f"{ours / equal:.1f}"]
         table.append(f"| from command to verdict | {' | '.join(cells)} | a script that scores the same pairs |")
     return "\n".join(table)
+
+
+def encoding_ratios(lines: list[dict], precision: str) -> tuple[tuple[float, float], str]:
+    """Return our speed by sentence-transformers' and by the fastest peer's of a precision, and that peer's name."""
+    speeds = {line["system"]: engine_speed(line) for line in lines}
+    ways = [line["system"] for line in lines if precision_of(line) == precision]
+    ours = max(speeds[way] for way in ways if way.startswith("samesense"))
+    peer = max((way for way in ways if not way.startswith("samesense")), key=lambda way: speeds[way])
+    return (ours / speeds["sentence-transformers torch"], ours / speeds[peer]), peer
+
+
+def range_of(ratios: Sequence[float]) -> str:
+    """Return the lowest and the highest of some ratios as text."""
+    low, high = f"{min(ratios):.1f}", f"{max(ratios):.1f}"
+    return low if low == high else f"{low} to {high}"
 
 
 def precision_of(line: dict) -> str:
