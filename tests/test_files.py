@@ -5,10 +5,12 @@ import hashlib
 import io
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -33,7 +35,8 @@ with only_writer(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
 """
-LEFT = ".b.txt.17-0123abcd.part"
+# No process has so high a number.
+LEFT = ".b.txt.99999999-0123abcd.part"
 
 
 LEAVE = """
@@ -312,7 +315,7 @@ def test_a_second_process_is_kept_out_until_the_first_is_killed(tmp_path):
 
 
 def test_the_writer_clears_what_killed_ones_left_and_nothing_else(tmp_path):
-    retained = [".vectors-1.part", ".b.txt.part", "b.txt.17-0123abcd.part"]
+    retained = [".vectors-1.part", ".b.txt.part", "b.txt.99999999-0123abcd.part"]
     for name in (LEFT, *retained):
         (tmp_path / name).touch()
     assert files.is_temporary(LEFT) and not any(map(files.is_temporary, retained))
@@ -361,7 +364,7 @@ def test_a_message_names_no_temporary_file(tmp_path):
 
 
 def test_the_next_writer_of_a_file_removes_what_a_killed_one_left(tmp_path):
-    others = [".b.txt.more.17-0123abcd.part", ".a.txt.17-0123abcd.part", ".b.txt.part"]
+    others = [".b.txt.more.99999999-0123abcd.part", ".a.txt.99999999-0123abcd.part", ".b.txt.part"]
     for name in (LEFT, *others):
         (tmp_path / name).touch()
     with files.only_writer_of(tmp_path / "b.txt"):
@@ -389,7 +392,61 @@ def test_temporary_folders_of_killed_processes_are_removed_by_the_next(tmp_path,
 
 def test_a_new_temporary_folder_is_left_alone_before_it_is_held(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    (tmp_path / "samesense-new").mkdir()
-    (tmp_path / "samesense-new" / HELD).touch()
+    monkeypatch.setattr(platform, "node", lambda: "here")
+    new = tmp_path / "samesense-here-1234abcd"
+    new.mkdir()
+    (new / HELD).touch()
     with ScratchFolder():
-        assert (tmp_path / "samesense-new").is_dir()
+        assert new.is_dir()
+
+
+@pytest.mark.parametrize("node", ["there", "here-there"])
+def test_temporary_folders_of_other_machines_are_left_alone(tmp_path, monkeypatch, node):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(platform, "node", lambda: node)
+    other = ScratchFolder()
+    other._lock.release()  # where locks hold on one machine only, this one sees none
+    (Path(other.name) / HELD).touch()
+    os.utime(Path(other.name) / HELD, (0, 0))
+    monkeypatch.setattr(platform, "node", lambda: "here")
+    with ScratchFolder():
+        assert Path(other.name).is_dir()
+    monkeypatch.setattr(platform, "node", lambda: node)
+    with ScratchFolder():
+        assert not Path(other.name).exists()
+
+
+@pytest.mark.posix
+def test_temporary_folders_of_other_users_are_left_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    other = ScratchFolder()
+    other._lock.release()
+    (Path(other.name) / HELD).touch()
+    os.utime(Path(other.name) / HELD, (0, 0))
+    user = os.getuid()
+    monkeypatch.setattr(os, "getuid", lambda: user + 1)
+    with ScratchFolder():
+        assert Path(other.name).is_dir()
+
+
+@pytest.mark.posix
+@pytest.mark.parametrize("hold", [lambda path: files.only_writer_of(path), lambda path: files.only_writer(path.parent)])
+def test_the_file_of_a_writer_without_a_lock_outlives_the_start_of_another_one(tmp_path, hold):
+    path = tmp_path / "b.txt"
+    with files.replacing(path) as beside:
+        beside.write_text("new")
+        other = path.with_name(f".b.txt.{os.getppid()}-0123abcd.part")
+        other.write_text("of another process")
+        with hold(path):
+            assert beside.exists()
+            assert other.exists()
+    assert path.read_text() == "new"
+
+
+@pytest.mark.posix
+def test_the_file_of_a_killed_process_of_the_same_number_is_removed(tmp_path, monkeypatch):
+    left = tmp_path / f".b.txt.{os.getpid()}-0123abcd.part"
+    left.touch()
+    monkeypatch.setattr(files, "STARTED", time.time() + 2 * files.CLOCK_ERROR)
+    with files.only_writer_of(tmp_path / "b.txt"):
+        assert not left.exists()

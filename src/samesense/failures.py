@@ -34,7 +34,7 @@ DAMAGED = (
 )
 """What reading a damaged file raises: numpy parses the head of an array as Python."""
 
-TEMPORARY_ENDING = r"\.\d+-[0-9a-f]{8}\.part"
+TEMPORARY_ENDING = r"\.(?P<process>\d+)-[0-9a-f]{8}\.part"
 TEMPORARY = re.compile(rf"\..+{TEMPORARY_ENDING}")
 """Name of a file or folder that is written beside its place, of which the user knows nothing."""
 

@@ -16,6 +16,7 @@ import secrets
 import shutil
 import stat
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -33,6 +34,12 @@ DEEPEST = 100
 
 LOCK = ".lock"
 """Name of the file in a folder by which its writer holds it; says nothing about what the folder holds."""
+
+STARTED = time.time()
+"""When this process began to write files, about."""
+
+CLOCK_ERROR = 60
+"""Seconds by which the clock of a file system may differ from that of this machine."""
 
 _NAME_BYTES = 200
 """Bytes of a name that are kept in that of its temporary file, as file systems end at 255."""
@@ -233,13 +240,34 @@ def is_temporary(name: str) -> bool:
 
 
 def clear_temporary(folder: Path, name: str = "") -> None:
-    """Remove what killed writers left in a folder, or of a file in it, to which no one else writes now."""
+    """Remove what killed writers left in a folder, or of a file in it.
+
+    The files of running processes stay: not every writer holds a lock.
+    """
     pattern = TEMPORARY
     if name:
         pattern = re.compile(rf"\.{re.escape(_short(name))}{TEMPORARY_ENDING}")
     for path in folder.glob(".*.part"):
-        if pattern.fullmatch(path.name):
+        match = pattern.fullmatch(path.name)
+        if match is not None and not _has_writer(path, match["process"]):
             _remove(path)
+
+
+def _has_writer(path: Path, process: str) -> bool:
+    """Return whether the process that made a temporary file still runs on this machine."""
+    # On Windows a signal would end it, and a file that is open is not removed there.
+    if os.name != "posix":
+        return False
+    if int(process) == os.getpid():
+        # In a container that is started again, the killed writer may have had the same number.
+        return path.lstat().st_ctime > STARTED - CLOCK_ERROR
+    try:
+        os.kill(int(process), 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True  # of another user
+    return True
 
 
 def _remove(path: Path) -> None:
@@ -347,7 +375,6 @@ def only_writer(folder: Path) -> Iterator[None]:
         "output folder."
     )
     with _held(folder / LOCK, message):
-        # Under the lock, temporary files can only be those of killed writers.
         clear_temporary(folder)
         yield
 
@@ -362,7 +389,6 @@ def only_writer_of(path: Path) -> Iterator[None]:
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = _lock_beside(path)
     with _held(lock, message):
-        # Under the lock, temporary files of this name can only be those of killed writers.
         clear_temporary(path.parent, path.name)
         try:
             yield

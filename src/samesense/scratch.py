@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import platform
+import re
 import shutil
 import time
 from contextlib import suppress
@@ -22,7 +25,7 @@ FRESH = 60
 class ScratchFolder(TemporaryDirectory[str]):
     """A temporary folder in ``TMPDIR``, removed when its block, its object or the process ends.
 
-    A killed process leaves its folder, which may hold gigabytes: the next one that is made removes it.
+    A killed process leaves its folder, which may hold gigabytes: the next one on the same machine removes it.
     """
 
     def __init__(self) -> None:
@@ -30,7 +33,7 @@ class ScratchFolder(TemporaryDirectory[str]):
 
         clear_scratch()
         # On Windows a file that is open or mapped cannot be deleted.
-        super().__init__(prefix=TEMPORARY_FOLDER, ignore_cleanup_errors=True)
+        super().__init__(prefix=_prefix(), ignore_cleanup_errors=True)
         self._lock = FileLock(Path(self.name) / HELD)
         self._lock.acquire(blocking=False)
 
@@ -42,14 +45,34 @@ class ScratchFolder(TemporaryDirectory[str]):
         super().__exit__(kind, error, traceback)
 
 
+def _prefix() -> str:
+    """Return the beginning of the names of temporary folders of this machine."""
+    host = re.sub(r"[^\w.-]", "_", platform.node())
+    return f"{TEMPORARY_FOLDER}{host}-"
+
+
+_RANDOM = "?" * 8
+"""Pattern of the end that the tempfile module gives the name of a folder."""
+
+
+def _user() -> int:
+    if os.name == "posix":
+        return os.getuid()
+    return 0  # as files of Windows have it
+
+
 def clear_scratch() -> None:
-    """Remove the temporary folders of processes that were killed."""
+    """Remove the temporary folders of this user's processes that were killed on this machine.
+
+    Others are left alone: on a file system that machines share, a lock may hold on one of them only.
+    """
     from filelock import FileLock, Timeout
 
-    for held in Path(gettempdir()).glob(f"{TEMPORARY_FOLDER}*/{HELD}"):
-        # It may be another user's, or gone by now.
+    for held in Path(gettempdir()).glob(f"{_prefix()}{_RANDOM}/{HELD}"):
+        # It may be gone by now.
         with suppress(OSError, Timeout):
+            status = held.stat()
             # A new one may not be held yet.
-            if held.stat().st_mtime < time.time() - FRESH:
+            if status.st_uid == _user() and status.st_mtime < time.time() - FRESH:
                 with FileLock(held).acquire(blocking=False):
                     shutil.rmtree(held.parent)

@@ -44,7 +44,7 @@ DAMAGES = {
     "removed": lambda draw, path: path.unlink(),
     "swapped": lambda draw, path: path.write_bytes(draw.choice(sorted(path.parent.iterdir())).read_bytes()),
     "noise": lambda draw, path: path.write_bytes(draw.randbytes(path.stat().st_size)),
-    "left": lambda draw, path: shutil.copy(path, path.with_name(f".{path.name}.123-0123abcd.part")),
+    "left": lambda draw, path: shutil.copy(path, path.with_name(f".{path.name}.99999999-0123abcd.part")),
     "another array": lambda draw, path: path.write_bytes(array(8, draw.randint(1, 40))),
 }
 """Damage that a crash, a bad disk or a user may do to a file."""

@@ -110,7 +110,7 @@ def test_it_goes_on_with_any_workers_and_the_bytes_are_the_same(place, tmp_path)
     whole, listed = shards(tmp_path / "v"), manifest(tmp_path / "v")["shards"]
     for number in (0, 5, 8):
         (tmp_path / "v" / "shards" / f"{number:05}.npy").unlink()
-    (tmp_path / "v" / "shards" / ".00005.npy.17-0123abcd.part").write_bytes(b"cut off")
+    (tmp_path / "v" / "shards" / ".00005.npy.99999999-0123abcd.part").write_bytes(b"cut off")
     history = tmp_path / "v" / "history.jsonl"
     history.write_text(history.read_text()[:-20])  # the last line cut off: the shard is hashed anew
     (place / "dies-now").touch()
