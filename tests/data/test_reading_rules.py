@@ -399,6 +399,7 @@ RULES = [
                 "cosinedist",
             ),
             *("cosine distance", "CosineDissimilarity", "is_different", "not_duplicate", "Levenshtein", "dissimilar"),
+            *("not_relevant", "irrelevant", "isIrrelevant", "incorrect", "not correct", "mismatch"),
             *("Abstand", "Unterschied", "距离"),
         )
         for named in (False, True)

@@ -131,6 +131,23 @@ def test_no_identifier_is_proposed_as_a_label(tmp_path, header, cells, proposed)
 
 
 @pytest.mark.parametrize(
+    ("header", "labels", "proposed"),
+    [
+        ("rel,votes", ("ab", "31"), "votes"),
+        ("rel,grade", ("ab", "20"), "grade"),
+        ("votes,rel", ("31", "20"), "rel"),
+        ("votes,relevance", ("31", ["relevant", "irrelevant"]), "relevance"),
+        ("not_relevant,votes", ("01", "31"), "votes"),
+    ],
+)
+def test_the_label_that_is_proposed_is_a_judgement_in_numbers_or_classes(tmp_path, header, labels, proposed):
+    rows = [(*row[:2], *(values[number % 2] for values in labels)) for number, row in enumerate(TEXTS)]
+    with pytest.raises(DataError) as caught:
+        read_pairs(table(tmp_path, f"first,second,{header}", rows))
+    assert str(caught.value).endswith(f"`columns` first,second,{proposed}")
+
+
+@pytest.mark.parametrize(
     ("content", "message"),
     [
         ("sentence1,sentence2,score\na,b,1\nc,d,0\n", "has the names of columns, so that it is a table"),

@@ -22,6 +22,7 @@ from samesense.data.columns.text_columns import (
     refuse_lists,
     refuse_objects,
 )
+from samesense.data.conventions.class_names import NLI_VALUES, WORDS, word_of
 from samesense.data.conventions.column_names import (
     CLASS_NAMES,
     JUDGEMENT_NAMES,
@@ -213,17 +214,38 @@ def _label_column(rows: Sequence[Row], pair: Sequence[str], texts: Sequence[str]
     text_set = set(texts)
     without_texts = [name for name in candidates if name not in text_set][:MOST_LOOKED_INTO]
     varied = [name for name in without_texts if _varies(rows, name)]
-    judgement = find_name(JUDGEMENT_NAMES, spelled_names(varied))
-    return judgement or min(varied, key=lambda name: _doubt_of_labels(rows, name), default=None)
+    return min(varied, key=lambda name: _doubt_of_labels(rows, name), default=None)
 
 
-def _doubt_of_labels(rows: Sequence[Row], name: str) -> tuple[bool, bool, bool, bool]:
-    """Return a sort key, lower for likelier labels: numeric, then varying, named by a question, and with two values."""
+class _Doubt(NamedTuple):
+    """What speaks against a column of labels, the weightiest first; the lower in order, the likelier."""
+
+    has_texts: bool
+    rank_of_name: int
+    is_constant: bool
+    is_no_question: bool
+    has_many_values: bool
+
+
+def _doubt_of_labels(rows: Sequence[Row], name: str) -> _Doubt:
     values = [str(cells[name]) for _, cells in rows[:SNIFFED_ROWS] if cells.get(name) not in (None, "")]
     answers = values if not are_answers(values) else translate_yes_no(values, name)
-    numbers = [to_number(value) for value in with_points(answers)]
-    is_question = name.strip()[-1:] in SENTENCE_ENDS
-    return any(number is None for number in numbers), len(set(values)) == 1, not is_question, len(set(values)) > 2
+    normalized = normalize_name(name)
+    rank = len(JUDGEMENT_NAMES)
+    if normalized in JUDGEMENT_NAMES:
+        rank = JUDGEMENT_NAMES.index(normalized)
+    return _Doubt(
+        has_texts=not all(to_number(value) is not None or _is_class(value) for value in with_points(answers)),
+        rank_of_name=rank,
+        is_constant=len(set(values)) == 1,
+        is_no_question=name.strip()[-1:] not in SENTENCE_ENDS,
+        has_many_values=len(set(values)) > 2,
+    )
+
+
+def _is_class(value: object) -> bool:
+    word = word_of(str(value))
+    return word in WORDS or word in NLI_VALUES
 
 
 def _varies(rows: Sequence[Row], name: str) -> bool:

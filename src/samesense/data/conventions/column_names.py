@@ -95,12 +95,13 @@ _COMPOUND = re.compile(r"distances?$|dissimilarit(y|ies)$|divergence$|^(cosine|c
 """Distances in one word, such as ``editdistance``."""
 
 _NEGATED = re.compile(
-    r"(not?|non|is_not|isnt|un|dis)_?(duplicates?|similar|similarity|same|equal|related|match|paraphrases?)"
+    r"(not?|non|is_not|isnt|un|dis)_?"
+    r"(duplicates?|similar|similarity|same|equal|related|match|paraphrases?|relevant|relevance|correct)"
+    r"|irrelevant|irrelevance|incorrect|mismatch"
 )
 
 JUDGEMENT_NAMES = tuple(
-    "relevance relevance_score relevant is_relevant rel not_relevant correct is_correct rating grade judgment "
-    "judgement".split()
+    "relevance relevance_score relevant is_relevant rel correct is_correct rating grade judgment judgement".split()
 )
 """Names of columns that say how well two texts belong together, besides those of labels."""
 
