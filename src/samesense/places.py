@@ -60,8 +60,7 @@ def writing_outputs(
             if name == "-":
                 continue
             check_place(name, given_inputs)
-            if not is_special(name):
-                stack.enter_context(only_writer_of(Path(name).resolve()))
+            stack.enter_context(holding(name))
             # Under the lock, as another process may have written the file since.
             check_absent(name, overwrite=overwrite)
         yield

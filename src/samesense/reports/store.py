@@ -28,7 +28,9 @@ def check_results(path: str | Path, inputs: Iterable[str | Path] = ()) -> None:
     ConfigError if its name does not end in ``.jsonl``.
     """
     check_place(path, inputs)
-    _before(path)
+    # A pipe is only written to.
+    if not is_special(path):
+        _before(path)
     check_suffix(path, "A file of results", [".jsonl"])
 
 
@@ -49,8 +51,6 @@ def append_results(path: str | Path, results: Sequence[Result]) -> None:
 
 def _before(path: str | Path) -> bytes:
     """Return the lines that a file of results holds, empty if it does not exist; OutputError if it holds others."""
-    if is_special(path):
-        return b""  # such as a pipe, which is only written to
     try:
         before = Path(path).read_bytes() if Path(path).exists() else b""
         if before:

@@ -18,7 +18,7 @@ from samesense.recipes.sweep.identity import APART
 from samesense.recipes.sweep.run import PAIRS, PLAN
 from samesense.reports import read_results
 from samesense.reports.store import Run, read_run
-from samesense.schemas import Record, read_object
+from samesense.schemas import Record, read_checked
 from samesense.training import manifest
 from samesense.types import Evidence, EvidenceStatistic, Pair, Result
 
@@ -86,7 +86,7 @@ class PlanRecord(Record):
     cells: list[PlannedCell]
     tuning: list[TriedCell] = Field(default_factory=list)
     dev: dict[str, str]
-    reading: dict[str, dict[str, Any]]
+    reading: dict[str, dict[str, Any]] = Field(default_factory=dict)
     skipped: list[str]
 
 
@@ -95,7 +95,11 @@ def read_plan(output: Path) -> dict[str, Any]:
     path = output / PLAN
     if not path.is_file():
         raise ConfigError(f"{output} holds no sweep (no {PLAN}). Give the `output` folder of a sweep.")
-    return read_object(path, PlanRecord, fix="Give the command that made it again.")
+    plan = read_checked(path, PlanRecord, fix="Give the command that made it again.").model_dump()
+    # An older plan does not say how its data are read.
+    for cell in plan["cells"]:
+        plan["reading"].setdefault(cell["dataset"], {})
+    return plan
 
 
 def gather(output: Path) -> list[CellResults]:
