@@ -48,7 +48,7 @@ FEWER_FOLDS = 3
 """Default number of folds of :data:`FEWER_FOLDS_FROM` pairs or more: three fifths of the steps of five folds."""
 
 FEWER_FOLDS_FROM = 200
-"""Pairs of which two thirds teach nearly what four fifths do: one run in five chose otherwise (``benchmarks/LOG.md``)."""
+"""Pairs of which two thirds teach nearly what four fifths do: one run in five chose otherwise, see the log."""
 
 FOLDS_FOLDER = "folds"
 """Subfolder of the run, with a folder for each fold."""
