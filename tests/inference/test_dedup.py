@@ -9,7 +9,7 @@ import pytest
 
 import samesense
 from samesense.errors import ConfigError, DataError, OutputError
-from samesense.files import only_writer, temporary
+from samesense.files import only_writer
 from samesense.inference.calibration.fit import CalibrationSettings
 from samesense.inference.duplicates import dedup as module
 from samesense.inference.duplicates import match as match_module
@@ -107,7 +107,7 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path):
         samesense.dedup(["x", "y"], model=model, work=tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
     (tmp_path / "mine.txt").unlink()
-    temporary(tmp_path / "vectors.bin").write_bytes(b"of a process that was killed")
+    (tmp_path / ".vectors.bin.99999999-0123abcd.part").write_bytes(b"of a process that was killed")
     assert len(samesense.dedup(["x", "y"], model=model, work=tmp_path).kept) == 2
     assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "about.json", "links.npz", "vectors.bin"]
     with pytest.raises(ConfigError):  # a function may change between runs

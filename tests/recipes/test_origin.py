@@ -16,9 +16,10 @@ from samesense.data.documents import first_words
 from samesense.errors import ConfigError, DataError, ModelError, OutputError, SamesenseError
 from samesense.hashes import source_hash
 from samesense.inference.models.load import load
+from samesense.inference.names import settled_name
 from samesense.recipes import stages as recipe_stages
 from samesense.recipes.origin import paper, recipe
-from samesense.recipes.origin.settings import OriginSettings, choose_origin, settled
+from samesense.recipes.origin.settings import OriginSettings, choose_origin
 from samesense.recipes.settings import shipped
 from samesense.recipes.stages import Stages
 from tests.context.worlds import small_causal, some_documents
@@ -192,8 +193,8 @@ def test_a_language_model_that_is_none_is_refused_at_once(documents, tmp_path):
 def test_a_language_model_is_the_same_one_from_every_folder(tmp_path, monkeypatch):
     (tmp_path / "models" / "mine").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
-    assert settled("models/mine") == str(tmp_path / "models" / "mine")
-    assert (settled("owner/name"), settled(None)) == ("owner/name", None)
+    assert settled_name("models/mine") == str(tmp_path / "models" / "mine")
+    assert settled_name("owner/name") == "owner/name"
 
 
 def test_a_source_given_twice_is_read_twice(documents, tmp_path):

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from transformers import TrainerCallback, set_seed
 
 from samesense.data.sampling import spread_over
-from samesense.execution.progress import stage
+from samesense.execution.progress import stage, without_bars
 from samesense.execution.ranks import world_size
 from samesense.execution.timing import time_summary
 from samesense.execution.trainer import CHECKPOINT_SECONDS
@@ -204,7 +204,7 @@ def _time_step(job: Job[Any, Any], model: Any, inputs: TrainingInputs, precision
 
 def _time_checkpoint(model: Any) -> float:
     """Return the seconds that a checkpoint takes: the weights, and two numbers of the optimizer for each."""
-    with ScratchFolder() as folder:
+    with ScratchFolder() as folder, without_bars():
         return 3 * _time(lambda: model.save_pretrained(folder, create_model_card=False))
 
 
