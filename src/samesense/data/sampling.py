@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 
 
 def spread_over(length: int, count: int) -> list[int]:
@@ -17,6 +20,17 @@ def draw_positions(length: int, count: int, seed: int) -> list[int]:
     if length <= count:
         return list(range(length))
     return sorted(np.random.default_rng(seed).choice(length, count, replace=False).tolist())
+
+
+def shuffle_within_classes(classes: npt.NDArray[Any], seed: int) -> npt.NDArray[np.intp]:
+    """Return the positions of classes ``(n,)``, those of one class together and in random order.
+
+    Every k-th of them has its share of each class. The splitters of scikit-learn refuse or warn of classes that have
+    fewer rows than there are folds.
+    """
+    order = np.random.default_rng(seed).permutation(len(classes))
+    by_class: npt.NDArray[np.intp] = order[np.argsort(classes[order], kind="stable")]
+    return by_class
 
 
 def count_to_hold_out(count: int, *, share: float, most_share: float, enough: int, fewest: int, most: int) -> int:

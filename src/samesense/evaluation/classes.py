@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from samesense.data.sampling import shuffle_within_classes
 from samesense.data.tuples.data import TupleData
 from samesense.errors import DataError, ModelError
 from samesense.evaluation.suite import Suite
@@ -78,9 +79,7 @@ class ClassTask(Task):
                 "two texts or more, so that nothing can be learnt of the others. Are these classes? `columns` names "
                 "text and label."
             )
-        order = np.random.default_rng(SEED).permutation(len(data))
-        labels = np.array(data.labels)
-        by_class = order[np.argsort(labels[order], kind="stable")]
+        by_class = shuffle_within_classes(np.array(data.labels), SEED)
         folds = [np.sort(by_class[number::FOLDS]) for number in range(FOLDS)]
         description = f"{FOLDS} stratified folds, shuffled with seed {SEED}"
         left_out = data.describe_left_out()

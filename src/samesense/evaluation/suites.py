@@ -156,14 +156,13 @@ def _suite_tasks(
 
 def _anchor_tasks(suite: Suite, anchors: Sequence[TupleData]) -> tuple[list[Task], list[str]]:
     """Return the tasks of a suite on anchors with positives, or on sentences with classes, and why some do not fit."""
-    make, has_classes = suite.from_anchors, False
+    make, fitting = suite.from_anchors, [data for data in anchors if data.classes is None]
     if suite.from_classes:
-        make, has_classes = suite.from_classes, True
+        make, fitting = suite.from_classes, [data for data in anchors if data.classes is not None]
+    if make is None:
+        return [], []
     tasks: list[Task] = []
     refused: list[str] = []
-    if make is None:
-        return tasks, refused
-    fitting = [data for data in anchors if (data.classes is not None) == has_classes]
     names = _names_of([data.name for data in fitting], [data.source for data in fitting])
     for data, name in zip(fitting, names, strict=True):
         try:

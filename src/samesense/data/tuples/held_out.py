@@ -10,7 +10,7 @@ import numpy as np
 
 from samesense.data.pairs.keys import Groups, components, group_equal, plain_keys
 from samesense.data.pairs.splits import choose_held_out
-from samesense.data.sampling import count_to_hold_out, draw_positions
+from samesense.data.sampling import count_to_hold_out, draw_positions, shuffle_within_classes
 from samesense.data.tuples.data import HeldOutAnchors, HeldOutTexts, TupleData
 from samesense.errors import DataError
 from samesense.failures import excerpt
@@ -92,10 +92,10 @@ def hold_out_texts(data: TupleData, classes: Mapping[str, int], seed: int) -> Tu
 def _draw_of_each_class(classes: Sequence[int], target: int, seed: int) -> list[int]:
     """Return ``target`` positions in ascending order, of each class its share; fewer where a class would be empty."""
     numbers = np.array(classes, dtype=np.intp)
-    order = np.random.default_rng(seed).permutation(len(numbers))
-    by_class = order[np.argsort(numbers[order], kind="stable")]
     # Evenly spaced over the sorted classes, so that a class of three has a draw where its turn comes.
-    chosen = by_class[[int((step + 0.5) * len(numbers) / target) for step in range(target)]]
+    chosen = shuffle_within_classes(numbers, seed)[
+        [int((step + 0.5) * len(numbers) / target) for step in range(target)]
+    ]
     kept = set(numbers[np.setdiff1d(np.arange(len(numbers)), chosen)].tolist())
     return sorted(row for row in chosen.tolist() if numbers[row] in kept)
 
