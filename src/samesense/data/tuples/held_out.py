@@ -93,9 +93,8 @@ def _draw_of_each_class(classes: Sequence[int], target: int, seed: int) -> list[
     """Return ``target`` positions in ascending order, of each class its share; fewer where a class would be empty."""
     numbers = np.array(classes, dtype=np.intp)
     # Evenly spaced over the sorted classes, so that a class of three has a draw where its turn comes.
-    chosen = shuffle_within_classes(numbers, seed)[
-        [int((step + 0.5) * len(numbers) / target) for step in range(target)]
-    ]
+    spaced = [int((step + 0.5) * len(numbers) / target) for step in range(target)]
+    chosen = shuffle_within_classes(numbers, seed)[spaced]
     kept = set(numbers[np.setdiff1d(np.arange(len(numbers)), chosen)].tolist())
     return sorted(row for row in chosen.tolist() if numbers[row] in kept)
 
