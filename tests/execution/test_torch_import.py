@@ -11,8 +11,9 @@ from samesense.execution.torch_import import loading_torch, uncollected
 @pytest.fixture
 def before_torch(monkeypatch):
     monkeypatch.delitem(sys.modules, "sentence_transformers", raising=False)
-    yield
     gc.unfreeze()
+    yield
+    gc.freeze()
 
 
 @pytest.mark.parametrize("context", [uncollected, loading_torch])
@@ -42,6 +43,7 @@ def test_a_process_without_collection_is_left_as_it_is(before_torch):
 
 def test_nothing_is_done_where_torch_is_loaded(monkeypatch):
     monkeypatch.setitem(sys.modules, "sentence_transformers", sys)
+    frozen = gc.get_freeze_count()
     with uncollected():
         assert gc.isenabled()
-    assert gc.get_freeze_count() == 0
+    assert gc.get_freeze_count() == frozen

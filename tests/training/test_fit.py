@@ -251,6 +251,11 @@ def test_a_run_goes_on_from_the_newest_checkpoint_with_the_weights_of_the_loss(t
     assert run(resume=True).steps == 6
 
 
+def test_training_texts_are_not_read_for_a_card_of_sentence_transformers(start):
+    model, *_ = start("run", selecting=False)
+    assert not model.model_card_data.widget and not model.model_card_data.train_datasets
+
+
 def test_without_a_dev_set(start):
     _, outcome, curve = start("run", SETTINGS.model_copy(update={"max_steps": 6}), selecting=False)
     assert (outcome.steps, outcome.start_dev_spearman, outcome.best_dev_spearman, curve) == (6, None, None, [])

@@ -275,7 +275,8 @@ def check_trainable(model: SentenceTransformer | CrossEncoder, settings: Trainin
 @contextmanager
 def _without_cards(model: SentenceTransformer | CrossEncoder) -> Iterator[None]:
     """Write no model card into checkpoints: rendering one takes a third of the time of a checkpoint."""
-    # sentence-transformers would copy training sentences into the model card, which is public
+    # sentence-transformers would count the tokens of training sentences for a model card, and copy some into it
+    model.model_card_data.extract_dataset_metadata = lambda dataset, **_: []
     model.model_card_data.set_widget_examples = lambda dataset: None
     # A private method, as the trainer gives its saves no argument.
     model.__dict__["_create_model_card"] = lambda *_, **__: None
