@@ -303,11 +303,30 @@ HELD = {
 }
 
 
-def test_a_page_that_another_process_writes_is_refused_before_the_work(here, contents, capsys):
+PAGES = {
+    "compare": ("compare", *MODEL, "--data", "pairs.tsv", "--output", "out.html"),
+    "compare-markdown": ("compare", *MODEL, "--data", "pairs.tsv", "--output", "out.html", "--markdown", "out.md"),
+    "compare-latex": ("compare", *MODEL, "--data", "pairs.tsv", "--output", "out.html", "--latex", "out.tex"),
+    "compare-figures": ("compare", *MODEL, "--data", "pairs.tsv", "--output", "out.html", "--figures", "figures"),
+    "dedup-map": ("dedup", "texts.txt", "--model", *MODEL, "--output", "kept.txt", "--map", "map.html"),
+    "drift-map": ("drift", *MODEL, *MODEL, "--texts", "texts.txt", "--map", "map.html"),
+    "index-map": ("index", "map", "built", "--output", "map.html"),
+    "calibrate": ("calibrate", "STATIC", "--data", "twice.tsv", "--output", "calibration.json"),
+    "calibrate-figure": ("calibrate", "STATIC", "--data", "twice.tsv", "--output", "c.json", "--figure", "c.png"),
+}
+
+
+@pytest.mark.parametrize("command", PAGES)
+def test_a_page_that_another_process_writes_is_refused_before_the_work(here, contents, capsys, static_model, command):
+    words = [str(static_model) if word == "STATIC" else word for word in PAGES[command]]
+    header, *rows = (here / "pairs.tsv").read_text().splitlines(keepends=True)
+    (here / "twice.tsv").write_text(header + "".join(rows + rows))
+    if command == "index-map":
+        assert run_command(capsys, *TO_FOLDERS["index"][:3], *MODEL, "--", "built", "texts.txt")[0] == 0
     before = contents()
-    with only_writer_of((here / "out.html").resolve()):
-        message = refused(capsys, "compare", *MODEL, "--data", "pairs.tsv", "--output", "out.html")
-    assert f"another process writes to {here.resolve() / 'out.html'}. Wait for it" in message
+    with only_writer_of((here / words[-1]).resolve()):
+        message = refused(capsys, *words)
+    assert f"another process writes to {here.resolve() / words[-1]}. Wait for it" in message
     assert contents() == before
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.reports import maps
-from samesense.reports.maps import check_map, check_mapped, map_clusters, map_drift, map_duplicates, save_map
+from samesense.reports.maps import check_mapped, holding_map, map_clusters, map_drift, map_duplicates, save_map
 from samesense.reports.page import document
 from samesense.reports.projection import principal_components, project
 from samesense.reports.text_map import LONGEST, READING, Category, TextMap, text_map_page
@@ -182,11 +182,11 @@ def test_clusters_are_numbered_by_size_and_named_by_their_middle():
 
 def test_what_cannot_be_mapped_is_refused(tmp_path):
     for name in ("map.png", "map", "-"):
-        with pytest.raises(ConfigError, match=r"ends in \.html or \.htm; received"):
-            check_map(name)
+        with pytest.raises(ConfigError, match=r"ends in \.html or \.htm; received"), holding_map(name):
+            pass
     (tmp_path / "read.html").write_text("text")
-    with pytest.raises(OutputError, match="is read here"):
-        check_map(tmp_path / "read.html", [tmp_path / "read.html"])
+    with pytest.raises(OutputError, match="is read here"), holding_map(tmp_path / "read.html", [tmp_path / "read.html"]):
+        pass
     with pytest.raises(DataError, match="at least 5 different texts; received 4"):
         check_mapped(["a", "b", "c", "d", "a"])
 

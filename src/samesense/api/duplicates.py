@@ -90,31 +90,30 @@ def dedup(  # noqa: PLR0913 - the flags of the command
     """
     from samesense.inference.duplicates.dedup import dedup as run
     from samesense.inference.names import place_of
-    from samesense.reports.maps import check_map, check_mapped, save_map
+    from samesense.reports.maps import check_mapped, holding_map, save_map
 
     check_choice("by", by, DedupBy)
     check_choice("keep", keep, Keep)
     check_choice("search", search, SearchMethod)
     check_choice("chunk", chunk, Chunk, optional=True)
-    if map is not None:
-        models = [place_of(name) for name in names_among(model)]
-        check_map(map, [*names_among(source), *names_among(pairs), *models])
-    work_folder = None if work is None else Path(work)
-    sharing = _sharing(model, precision, executor, workers, address, work_folder)
-    texts = texts_of(source, columns)
-    if map is not None:
-        check_mapped(texts)
-    # The folder is keyed by the model's fingerprint, which needs torch in any case.
-    compared = None if work is not None else texts
-    encoder, lowest = _load_with_threshold(model, threshold, min_precision, pairs, precision, compared)
-    deduplicated = run(
-        texts, encoder, lowest, by=by, keep=keep, search=search, work=work_folder, chunk=chunk, sharing=sharing
-    )
-    _say_unmerged(len(deduplicated.unmerged), "kept", chunk)
-    if map is not None:
-        with stage("drawing the map"):
-            save_map(_map_of(deduplicated, encoder.name), map)
-    return deduplicated
+    inputs = [*names_among(source), *names_among(pairs), *(place_of(name) for name in names_among(model))]
+    with holding_map(map, inputs):
+        work_folder = None if work is None else Path(work)
+        sharing = _sharing(model, precision, executor, workers, address, work_folder)
+        texts = texts_of(source, columns)
+        if map is not None:
+            check_mapped(texts)
+        # The folder is keyed by the model's fingerprint, which needs torch in any case.
+        compared = None if work is not None else texts
+        encoder, lowest = _load_with_threshold(model, threshold, min_precision, pairs, precision, compared)
+        deduplicated = run(
+            texts, encoder, lowest, by=by, keep=keep, search=search, work=work_folder, chunk=chunk, sharing=sharing
+        )
+        _say_unmerged(len(deduplicated.unmerged), "kept", chunk)
+        if map is not None:
+            with stage("drawing the map"):
+                save_map(_map_of(deduplicated, encoder.name), map)
+        return deduplicated
 
 
 def _sharing(

@@ -302,7 +302,7 @@ def calibrate(  # noqa: PLR0913 - the flags of the command
     from samesense.inference.calibration.storage import home_of, store
     from samesense.inference.models.load import load
     from samesense.inference.names import place_of
-    from samesense.places import check_place
+    from samesense.places import check_place, holding
     from samesense.reports.figures.plot import check_figure, save_plot
 
     check_choice("map", map, CalibrationMap)
@@ -331,12 +331,13 @@ def calibrate(  # noqa: PLR0913 - the flags of the command
         check_figure(Path(figure))
         # The calibration is among the inputs, so that the figure cannot replace it.
         check_place(figure, [*names_among(data), path, place_of(model)])
-    # The fingerprint binds the calibration to these weights: it is refused for any others.
-    calibrated = run(scorer or load(model, precision=precision), pairs, home.fingerprint(), settings)
-    with UnwrittenError.holding(calibrated):
-        store(calibrated.calibration, path)
-        if figure is not None:
-            save_plot(_calibration_plot(calibrated, Path(figure).stem), Path(figure))
+    with holding(path, figure):
+        # The fingerprint binds the calibration to these weights: it is refused for any others.
+        calibrated = run(scorer or load(model, precision=precision), pairs, home.fingerprint(), settings)
+        with UnwrittenError.holding(calibrated):
+            store(calibrated.calibration, path)
+            if figure is not None:
+                save_plot(_calibration_plot(calibrated, Path(figure).stem), Path(figure))
     written = [path] if figure is None else [path, figure]
     logger.info(f"written: {', '.join(str(file) for file in written)}")
     return calibrated

@@ -121,25 +121,25 @@ class Index:
 
 def write_map(collection: Collection, output: str | Path, *, where: Where = None) -> None:
     """Write a map of a collection, whose model it does not need; see :meth:`Index.map`."""
-    from samesense.reports.maps import MOST, check_map, check_mapped, map_clusters, save_map
+    from samesense.reports.maps import MOST, check_mapped, holding_map, map_clusters, save_map
 
-    check_map(output, [collection.folder])
-    entries, vectors, total = collection.sample(MOST, where=where)
-    texts = [entry.text for entry in entries]
-    fix = "Add texts to the collection."
-    if where is not None:
-        fix = "Choose more by `where`, or leave it out."
-    check_mapped(texts, fix=fix)
-    with stage("drawing the map"):
-        text_map = map_clusters(
-            texts,
-            [_describe(entry) for entry in entries],
-            vectors,
-            name=collection.folder.name,
-            model=Path(collection.about()["model"]).name,
-            total=total,
-        )
-        save_map(text_map, output)
+    with holding_map(output, [collection.folder]):
+        entries, vectors, total = collection.sample(MOST, where=where)
+        texts = [entry.text for entry in entries]
+        fix = "Add texts to the collection."
+        if where is not None:
+            fix = "Choose more by `where`, or leave it out."
+        check_mapped(texts, fix=fix)
+        with stage("drawing the map"):
+            text_map = map_clusters(
+                texts,
+                [_describe(entry) for entry in entries],
+                vectors,
+                name=collection.folder.name,
+                model=Path(collection.about()["model"]).name,
+                total=total,
+            )
+            save_map(text_map, output)
 
 
 def _describe(entry: Entry) -> str:

@@ -344,33 +344,32 @@ def drift(  # noqa: PLR0913 - the flags of the command
     from samesense.inference.drift import drift as run
     from samesense.inference.models.load import load
     from samesense.inference.names import place_of
-    from samesense.reports.maps import check_map, check_mapped, map_drift, save_map
+    from samesense.reports.maps import check_mapped, holding_map, map_drift, save_map
 
-    if map is not None:
-        models = [place_of(name) for name in (*names_among(old), *names_among(new))]
-        check_map(map, [*names_among(texts), *names_among(pairs), *models])
-    # Both before the texts are read: a wrong option shows at once.
-    old_threshold = None if threshold is None else threshold_of(old, threshold)
-    labelled = None if pairs is None else labelled_pairs(pairs)
-    check_drift(top, queries, labelled, old_threshold)
-    listed = texts_of(texts, columns)  # before the models are loaded, which takes seconds
-    if map is not None:
-        check_mapped(listed)
-    before = load(old, precision=precision)
-    after = load(new, precision=precision)
-    report, neighbours = run(before, after, listed, top=top, queries=queries, pairs=labelled, threshold=old_threshold)
-    if map is not None:
-        with stage("drawing the map"):
-            text_map = map_drift(
-                neighbours.texts,
-                (neighbours.before, neighbours.after),
-                neighbours.overlaps,
-                (neighbours.nearest_before, neighbours.nearest_after),
-                names=(before.name, after.name),
-                summary=f"{100 * report.overlap:.1f} % of the {top} nearest texts are the same by both models",
-                total=report.texts,
-                top=top,
-            )
-            with UnwrittenError.holding(report):
-                save_map(text_map, map)
-    return report
+    models = [place_of(name) for name in (*names_among(old), *names_among(new))]
+    with holding_map(map, [*names_among(texts), *names_among(pairs), *models]):
+        # Both before the texts are read: a wrong option shows at once.
+        old_threshold = None if threshold is None else threshold_of(old, threshold)
+        labelled = None if pairs is None else labelled_pairs(pairs)
+        check_drift(top, queries, labelled, old_threshold)
+        listed = texts_of(texts, columns)  # before the models are loaded, which takes seconds
+        if map is not None:
+            check_mapped(listed)
+        before = load(old, precision=precision)
+        after = load(new, precision=precision)
+        report, neighbours = run(before, after, listed, top=top, queries=queries, pairs=labelled, threshold=old_threshold)
+        if map is not None:
+            with stage("drawing the map"):
+                text_map = map_drift(
+                    neighbours.texts,
+                    (neighbours.before, neighbours.after),
+                    neighbours.overlaps,
+                    (neighbours.nearest_before, neighbours.nearest_after),
+                    names=(before.name, after.name),
+                    summary=f"{100 * report.overlap:.1f} % of the {top} nearest texts are the same by both models",
+                    total=report.texts,
+                    top=top,
+                )
+                with UnwrittenError.holding(report):
+                    save_map(text_map, map)
+        return report

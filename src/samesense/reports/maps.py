@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 
 from samesense.errors import DataError
 from samesense.files import write_text
-from samesense.places import PAGE, check_place, check_suffix
+from samesense.places import PAGE, check_place, check_suffix, holding
 from samesense.reports.projection import project
 from samesense.reports.tables import TitledTable
 from samesense.reports.text_map import Category, TextMap, text_map_page
@@ -37,15 +38,19 @@ SHORT = 100
 SEED = 0
 
 
-def check_map(path: str | Path, inputs: Iterable[str | Path] = ()) -> None:
-    """Raise, before long work, if a map could not be written to ``path``.
+@contextmanager
+def holding_map(path: str | Path | None, inputs: Iterable[str | Path] = ()) -> Iterator[None]:
+    """Check the place of a map, if one is to be written, before long work, and hold it while that goes on.
 
     Raises:
         ConfigError: if the name does not end in .html.
-        OutputError: if the file cannot be written, or would replace one of ``inputs``.
+        OutputError: if the file cannot be written, would replace one of ``inputs``, or another process holds it.
     """
-    check_suffix(path, "A map is a page, whose name", PAGE)
-    check_place(path, inputs)
+    if path is not None:
+        check_suffix(path, "A map is a page, whose name", PAGE)
+        check_place(path, inputs)
+    with holding(path):
+        yield
 
 
 def check_mapped(texts: Sequence[str], *, fix: str = "Give more, or no `map`.") -> None:

@@ -37,7 +37,7 @@ def compare(
         figures: folder for the figures as SVG, PNG and PDF.
         json: print one JSON object per result, and the recommendation as the last.
     """
-    from samesense.places import check_place, check_suffix
+    from samesense.places import check_place, check_suffix, holding
     from samesense.recipes.compare.models import places_of
 
     inputs = [*places_of(models), *data, *(options["texts"] or ())]
@@ -58,13 +58,14 @@ def compare(
         else:
             _show_report(report, json=json)
 
-    with shown_if_unwritten(show):
-        report = evaluation.compare(models, data, output=output, **options)
-    # Before the other files, for which the disk may have no room.
-    show(report)
-    written = [output, *(report.save(path, kind) for kind, path in (("md", markdown), ("tex", latex)) if path)]
-    if figures is not None:
-        written += report.save_figures(figures)
+    with holding(markdown, latex, figures):
+        with shown_if_unwritten(show):
+            report = evaluation.compare(models, data, output=output, **options)
+        # Before the other files, for which the disk may have no room.
+        show(report)
+        written = [output, *(report.save(path, kind) for kind, path in (("md", markdown), ("tex", latex)) if path)]
+        if figures is not None:
+            written += report.save_figures(figures)
     for failed in report.failures:
         logger.info(f"undefined: {failed.model} on {failed.task} {failed.dataset}: {failed.reason}")
     more = " and more" if len(written) > 4 else ""

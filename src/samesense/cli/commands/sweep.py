@@ -15,6 +15,7 @@ from samesense.cli.command import command_of
 from samesense.cli.output import RERUN, Flag, Json, Output, logger, named_values, on_interrupt, put
 from samesense.data.rows.sources import missing_file_error
 from samesense.errors import ConfigError
+from samesense.places import holding
 
 if TYPE_CHECKING:
     from samesense.recipes.sweep.plan import Plan
@@ -48,7 +49,8 @@ def sweep(
     if table:
         _refuse({"set": set_, "dry_run": dry_run, **options, "jobs": options["jobs"] != "auto"})
         files.check([])
-        _show(folder, json, files)
+        with holding(files.latex, files.figures):
+            _show(folder, json, files)
         return
     if not file.is_file():  # before torch is loaded, which takes seconds
         raise missing_file_error(str(file))
@@ -61,7 +63,7 @@ def sweep(
     if dry_run:
         _list_runs(plan, selected, folder)
         return
-    with on_interrupt(RERUN, folder / PLAN):
+    with holding(files.latex, files.figures), on_interrupt(RERUN, folder / PLAN):
         ended = run(plan, folder, **options)
         if ended.interrupted:
             # The tables of the finished runs, before the message that they can be resumed.
@@ -69,7 +71,7 @@ def sweep(
             logger.info(f"stopped with {ended.finished} runs finished")
             # Exit code 130, as for Ctrl-C in any other command.
             raise KeyboardInterrupt
-    _show(folder, json, files)
+        _show(folder, json, files)
     if ended.failed:
         logger.info(
             f"{ended.failed} of {ended.finished + ended.failed} runs failed; the same command tries them again."
