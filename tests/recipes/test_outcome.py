@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -338,6 +340,24 @@ def test_a_learning_curve_is_refused_where_it_would_say_nothing(files, many, tin
         train(many, dev=files["dev"].take(range(19)), output=tmp_path / "run", **settings)
     with pytest.raises(ConfigError, match="an eighth of the data, 32 rows at least; received 160 rows"):
         train(files["train"], dev=files["dev"], test=files["test"], output=tmp_path / "run", **settings)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (["--learning-curve"], "an eighth of the data"),
+        (["--merge", "--dev", "none"], "chooses between start and end on dev, and there is none"),
+        (["--early-stopping-patience", "2", "--dev", "none"], "counts evaluations on a dev set, and there is none"),
+    ],
+)
+def test_what_the_data_do_not_allow_is_refused_without_loading_torch(tmp_path, tiny_trunk, settings, message):
+    rows = "".join(f"red fish {i}\tblue fish {i}\t{i % 2}\n" for i in range(60))
+    (tmp_path / "pairs.tsv").write_text("sentence1\tsentence2\tlabel\n" + rows)
+    words = ["train", "pairs.tsv", "--model", str(tiny_trunk), "--output", "run", *settings]
+    code = f"import sys; sys.modules['torch'] = None; from samesense.cli.main import main; main({words})"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, message in done.stderr) == (2, True), done.stderr
     assert not (tmp_path / "run").exists()
 
 

@@ -184,8 +184,9 @@ def test_what_cannot_be_mapped_is_refused(tmp_path):
     for name in ("map.png", "map", "-"):
         with pytest.raises(ConfigError, match=r"ends in \.html or \.htm; received"), holding_map(name):
             pass
-    (tmp_path / "read.html").write_text("text")
-    with pytest.raises(OutputError, match="is read here"), holding_map(tmp_path / "read.html", [tmp_path / "read.html"]):
+    read = tmp_path / "read.html"
+    read.write_text("text")
+    with pytest.raises(OutputError, match="is read here"), holding_map(read, [read]):
         pass
     with pytest.raises(DataError, match="at least 5 different texts; received 4"):
         check_mapped(["a", "b", "c", "d", "a"])

@@ -357,7 +357,9 @@ def drift(  # noqa: PLR0913 - the flags of the command
             check_mapped(listed)
         before = load(old, precision=precision)
         after = load(new, precision=precision)
-        report, neighbours = run(before, after, listed, top=top, queries=queries, pairs=labelled, threshold=old_threshold)
+        report, neighbours = run(
+            before, after, listed, top=top, queries=queries, pairs=labelled, threshold=old_threshold
+        )
         if map is not None:
             with stage("drawing the map"):
                 text_map = map_drift(

@@ -26,7 +26,7 @@ from transformers import TrainerCallback, set_seed
 from samesense.encoder.forward.dropout import use_cheap_dropout
 from samesense.encoder.forward.packing import packing
 from samesense.encoder.forward.precision import PrecisionChoice, inference_precision, training_precision
-from samesense.errors import ConfigError, DataError, ModelError
+from samesense.errors import DataError, ModelError
 from samesense.execution.progress import stage
 from samesense.execution.ranks import is_main, world_size
 from samesense.execution.trainer import StopOnInterrupt, newest_checkpoint, run_trainer, training_arguments
@@ -61,7 +61,7 @@ from samesense.training.lora import (
 )
 from samesense.training.mixing import Mix, MixedTrainer
 from samesense.training.optimizer import RowAdamW, clip_all, sparse_embeddings
-from samesense.training.settings import TrainingSettings
+from samesense.training.settings import TrainingSettings, check_stopping
 from samesense.training.texts import LogCut, TrainingTexts
 
 if TYPE_CHECKING:
@@ -251,14 +251,6 @@ def _output_of(trainer: Any, times: Times, settings: TrainingSettings, *, interr
         interrupted=interrupted,
         spent=times.laps.seconds,
     )
-
-
-def check_stopping(settings: TrainingSettings, *, has_dev: bool) -> None:
-    """Raise ConfigError for early stopping without the dev set whose scores it counts."""
-    if settings.early_stopping_patience is not None and not has_dev:
-        raise ConfigError(
-            "`early_stopping_patience` counts evaluations on a dev set, and there is none. Give `dev`, or leave it out."
-        )
 
 
 def check_trainable(model: SentenceTransformer | CrossEncoder, settings: TrainingSettings) -> None:

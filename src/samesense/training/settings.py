@@ -133,3 +133,11 @@ class TrainingSettings(TrainerSettings):
                 "`lora` freezes all layers and trains adapters beside them. Leave out `lora` or `freeze_layers`."
             )
         return self
+
+
+def check_stopping(settings: TrainingSettings, *, has_dev: bool) -> None:
+    """Raise ConfigError for early stopping without the dev set whose scores it counts."""
+    if settings.early_stopping_patience is not None and not has_dev:
+        raise ConfigError(
+            "`early_stopping_patience` counts evaluations on a dev set, and there is none. Give `dev`, or leave it out."
+        )

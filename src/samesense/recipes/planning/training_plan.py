@@ -33,6 +33,7 @@ from samesense.recipes.methods import Method
 from samesense.recipes.mixed.data import Mixture
 from samesense.recipes.planning.dev_split import describe_leaks, describe_shared, iterate_texts
 from samesense.recipes.run.earlier_run import check_folder_of_run
+from samesense.recipes.run.outcome.requirements import check_requirements
 from samesense.recipes.run.training_run import TrainingRun
 from samesense.recipes.sections.data import SectionTriplets
 from samesense.recipes.settings import EncoderSettings
@@ -194,6 +195,7 @@ class TrainingPlan:
         if free:
             check_new(Path(output), overwrite=False)
         self.settings.check_models()
+        self._check_requirements()
         data_lines = self.method.check(self.train, self.settings)
         parts = {**self._other_data(), "refit": self.refit}
         return [*data_lines, *self.method.estimate(self.train, self.settings, Path(output), **parts)]
@@ -209,6 +211,7 @@ class TrainingPlan:
             if not (resume or overwrite):
                 check_folder_of_run(Path(output))
         self.settings.check_models()
+        self._check_requirements()
         if self.cross_validation is not None and not resume:
             self._announce_folds(self.cross_validation, Path(output))
         trained = self.method.run(
@@ -223,6 +226,11 @@ class TrainingPlan:
         )
         self._write_held_out(Path(output))
         return trained
+
+    def _check_requirements(self) -> None:
+        # Stages have settings of their own, and each is checked when it begins.
+        if not self.method.has_stages:
+            check_requirements(self.settings, self.train, self.sets)
 
     def _announce_folds(self, cross_validation: CrossValidation, output: Path) -> None:
         """Say how many trainings there are and about how long they take, and how to do with one."""

@@ -21,7 +21,7 @@ from samesense.recipes.run.fold_runs import what_folds_select
 from samesense.recipes.run.job import Build, Job, Prepare, TrainingInputs
 from samesense.recipes.run.model_adapters import adapter_of, start_settings
 from samesense.recipes.run.outcome.conclude import check_outcome
-from samesense.recipes.run.outcome.learning_curve import COST
+from samesense.recipes.run.outcome.requirements import COST
 from samesense.recipes.run.runner import check_job
 from samesense.scratch import ScratchFolder
 from samesense.training.fit import pick_precision

@@ -19,15 +19,16 @@ from samesense.recipes.held_out.sets import ComparedSet, Sets
 from samesense.recipes.run.job import Job
 from samesense.recipes.run.model_adapters import has_new_head
 from samesense.recipes.run.outcome.advice import OUT_OF_FOLD_PAIRS, Observations, advice
-from samesense.recipes.run.outcome.learning_curve import Train, check_learning_curve, measure_curve
+from samesense.recipes.run.outcome.learning_curve import Train, measure_curve
 from samesense.recipes.run.outcome.measure import CONE, Measured, compared
 from samesense.recipes.run.outcome.merge import check_merge
+from samesense.recipes.run.outcome.requirements import check_requirements
 from samesense.recipes.run.run_folder import CHOSEN_SHARE, REPORT
 from samesense.reports.figures.curves import Curve
 from samesense.reports.run_page import RunPage, cases_of, run_page
 from samesense.reports.run_verdict import CROSS_FITTED, Finding, Verdict, merged_from
 from samesense.reports.store import read_run
-from samesense.training.fit import TrainOutput, check_stopping
+from samesense.training.fit import TrainOutput
 from samesense.types import Evidence
 
 logger = logging.getLogger(__name__)
@@ -39,11 +40,9 @@ MOST_WORDS = 80
 
 def check_outcome(job: Job[Any, Any], sets: Sets) -> None:
     """Raise ConfigError, before anything is computed, for a merge, an early stop or a learning curve that cannot be."""
-    check_stopping(job.settings, has_dev=sets.selecting is not None)
+    check_requirements(job.settings, job.data, sets, concludes=job.concludes)
     if job.settings.merge:
-        check_merge(sets, new_head=has_new_head(job.settings))
-    if job.settings.learning_curve and job.concludes:
-        check_learning_curve(job.data, sets)
+        check_merge(new_head=has_new_head(job.settings))
 
 
 def some_texts(sets: Sets, of_training: Callable[[int], Sequence[str]]) -> list[str]:

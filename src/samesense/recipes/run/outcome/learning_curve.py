@@ -19,14 +19,13 @@ from typing import Any
 import numpy as np
 
 from samesense.data.examples import Examples
-from samesense.errors import ConfigError
 from samesense.execution.progress import progress_bar
-from samesense.execution.ranks import world_size
 from samesense.files import write_json
 from samesense.inference.models.load import load
 from samesense.metrics.power_law import fit_learning_curve
-from samesense.recipes.held_out.sets import ComparedSet, Sets
+from samesense.recipes.held_out.sets import ComparedSet
 from samesense.recipes.run.earlier_run import CURVE
+from samesense.recipes.run.outcome.requirements import PARTS
 from samesense.recipes.run.run_folder import run_or_resume
 from samesense.recipes.run.training_run import TrainingRun
 from samesense.recipes.settings import EncoderSettings
@@ -36,36 +35,11 @@ from samesense.types import Floats, Scores
 
 logger = logging.getLogger(__name__)
 
-PARTS = ((8, 4), (4, 2), (2, 1))
-"""An eighth four times, a quarter twice, a half once: denominators, and the number of parts."""
-
-COST = sum(times / denominator for denominator, times in PARTS)
-"""Cost of all parts together, in runs on all data."""
-
-FEWEST = 32
-"""Fewest rows of the smallest part: two batches of the usual size."""
-
 AHEAD = 4
 """How far the curve is drawn beyond the data, as a factor; predictions in words stop at twice the data."""
 
 Train = Callable[..., TrainingRun]
 """Trains on a part of the data into a folder: ``train(part, folder, resume=..., overwrite=...)``."""
-
-
-def check_learning_curve(data: Examples, sets: Sets) -> None:
-    """Raise ConfigError if there are no pairs to evaluate on, or too few rows to split."""
-    if world_size() > 1:
-        raise ConfigError("`learning_curve` trains one model after the other, in one process. Leave torchrun out.")
-    if not isinstance(sets.verdict, ComparedSet):
-        reason = sets.reason or "sections of documents are no pairs. Give `test` FILE"
-        raise ConfigError(f"`learning_curve` needs pairs to evaluate on, and {reason}.")
-    smallest = len(data) // PARTS[0][0]
-    if smallest < FEWEST:
-        raise ConfigError(
-            f"`learning_curve` trains on an eighth of the data, {FEWEST} rows at least; received {len(data)} rows. "
-            "Give more data, or leave it out."
-        )
-    data.take(range(smallest))  # raises for data of several kinds, which cannot be split
 
 
 def settings_of_part(settings: EncoderSettings, fraction: float) -> EncoderSettings:

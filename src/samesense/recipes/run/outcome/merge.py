@@ -18,7 +18,7 @@ from samesense.encoder.assembly.merge import copy_weights, interpolate
 from samesense.errors import ConfigError, DataError, ModelError
 from samesense.execution.progress import progress_bar
 from samesense.inference.models.load import load
-from samesense.recipes.held_out.sets import Sets, VerdictSet
+from samesense.recipes.held_out.sets import VerdictSet
 from samesense.reports.run_verdict import Merged, compare
 from samesense.types import TaskResult
 
@@ -26,10 +26,8 @@ WEIGHTS = tuple(tenth / 10 for tenth in range(1, 11))
 """Mixing weights to try: 1 is the end, 0 would be the start."""
 
 
-def check_merge(sets: Sets, *, new_head: bool) -> None:
-    """Raise ConfigError if there are no dev pairs to choose by, or no usable start."""
-    if sets.selecting is None:
-        raise ConfigError("`merge` chooses between start and end on dev, and there is none. Give dev, or leave it out.")
+def check_merge(*, new_head: bool) -> None:
+    """Raise ConfigError if there is no usable start."""
     if new_head:
         raise ConfigError(
             "`merge` interpolates towards a start that works, and a model with a new head does not. Begin with a "
