@@ -1,6 +1,7 @@
 """The commands index, on vectors that need no model."""
 
 import json
+import os
 
 import pytest
 
@@ -157,3 +158,19 @@ def test_that_nothing_was_found_is_said_beside_the_data(run, tmp_path, words, wh
     assert run("query", "made", "other", *words) == (0, "", message)
     run("delete", "made", "0")
     assert run("query", "made", "other") == (0, "", "nothing found for 'other': no text is there\n")
+
+
+@pytest.mark.parametrize("command", [("add", "made", "b.txt"), ("update", "made")])
+def test_a_collection_that_may_not_be_written_to_is_refused_before_its_model_is_opened(
+    run, tmp_path, monkeypatch, command
+):
+    (tmp_path / "b.txt").write_text("first\nfourth\n")
+    assert run("build", "made", "b.txt", "--model", "some/model")[0] == 0
+    run.asked.clear()
+
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    code, _, err = run(*command)
+    assert (code, run.asked) == (2, [])
+    assert (
+        "made/collection.sqlite cannot be written: [Errno 13] Permission denied: 'made'. Name" in err
+    )

@@ -100,7 +100,7 @@ def add(
     """
     from samesense.inference.collection.build import prepare
 
-    collection = _open(folder)
+    collection = _open_to_change(folder)
     prepared = prepare(sources, columns=columns, documents=documents, strict=strict, drop_bad_rows=drop_bad_rows)
     embedder = _embedder_of(collection, model)
     # To tell added texts from replaced ones.
@@ -122,7 +122,7 @@ def update(folder: Folder, /, *, model: MovedModel = None, strict: Flag = False,
     """samesense index update my.index"""
     from samesense.inference.collection.documents import update_from_documents
 
-    collection = _open(folder)
+    collection = _open_to_change(folder)
     embedder = _embedder_of(collection, model)
     before = len(collection)
     with progress_bar("index", "text") as bar:
@@ -276,6 +276,15 @@ def _open(folder: Path) -> Collection:
     from samesense.inference.collection.collection import Collection
 
     return Collection.open(folder)
+
+
+def _open_to_change(folder: Path) -> Collection:
+    """Open a collection that may be written to; OutputError, before a model is loaded, for one that may not."""
+    from samesense.inference.collection.store import check_writable
+
+    collection = _open(folder)
+    check_writable(folder)
+    return collection
 
 
 def _put_match(match: SearchHit, query: str | None) -> None:

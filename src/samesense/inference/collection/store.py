@@ -7,6 +7,7 @@ dies leaves the collection as it was, plus files that the next writer removes.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
@@ -22,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from samesense.errors import DataError, OutputError
-from samesense.failures import excerpt, space_left
+from samesense.failures import excerpt, space_left, writing
 from samesense.inference.collection.conditions import Condition
 from samesense.inference.search.exact import BLOCK_ROWS, Block
 from samesense.places import check_folder
@@ -216,6 +217,17 @@ def connect(folder: Path, *, write: bool = False) -> sqlite3.Connection:
     where = f"{path.absolute().as_uri()}?mode={mode}"
     # No implicit transactions: they begin and end by the statements here.
     return sqlite3.connect(where, uri=True, timeout=WAIT, isolation_level=None, check_same_thread=False)
+
+
+def check_writable(folder: Path) -> None:
+    """Raise OutputError, before long work, for a collection that may not be changed, with what the system says."""
+    path = folder / DATABASE
+    # SQLite says only that it cannot open the database, or that it is read-only.
+    with writing(path):
+        path.open("r+b").close()
+        # Nothing is written to try it: a killed process would leave that.
+        if not os.access(folder, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
 
 
 def state_of(folder: Path) -> tuple[int, ...] | None:

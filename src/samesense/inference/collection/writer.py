@@ -42,6 +42,7 @@ def writing(folder: Path, *, built: bool = True) -> Iterator[Writer]:
     """
     with store.saying(folder):
         db = store.connect(folder, write=True)
+        store.check_writable(folder)
     with contextlib.closing(db):
         with store.saying(folder):
             # With a write-ahead log readers go on in the last state while this writes.
