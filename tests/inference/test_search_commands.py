@@ -171,6 +171,4 @@ def test_a_collection_that_may_not_be_written_to_is_refused_before_its_model_is_
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     code, _, err = run(*command)
     assert (code, run.asked) == (2, [])
-    assert (
-        "made/collection.sqlite cannot be written: [Errno 13] Permission denied: 'made'. Name" in err
-    )
+    assert "made/collection.sqlite cannot be written: [Errno 13] Permission denied: 'made'. Name" in err
