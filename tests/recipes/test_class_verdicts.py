@@ -146,3 +146,25 @@ def test_no_texts_are_held_out_where_others_decide_or_they_are_too_few(way):
     assert not planned.refit
     text = "\n".join(planned.lines())
     assert ("no verdict: a verdict takes 20 texts held out" in text) == (way == "few")
+
+
+def test_a_share_that_is_asked_for_is_held_out_and_never_trained_on(tmp_path):
+    run = samesense.train(
+        labelled(70), output=tmp_path / "run", model="default", test="hold 0.3", keep_start="never", **QUICK
+    )
+    assert (run.verdict.task.metric, run.verdict.task.n, run.verdict.refit) == ("accuracy", 21, "")
+    rows = (run.folder / HELD_OUT_TUPLES).read_text(encoding="utf-8").splitlines()
+    assert len(rows) == 21
+    anchors = plan(some_rows(70), test="hold 0.4")
+    assert (len(anchors.sets.verdict.tested), len(anchors.train)) == (28, 42)
+
+
+def test_few_texts_are_told_which_share_would_do():
+    assert '`test` FILE of such texts, or of labelled pairs, or hold out more of these: `test` "hold 0.35"' in str(
+        plan(labelled(60)).lines()
+    )
+    assert '`samesense label` makes, or hold out more of these: `test` "hold 0.35"' in str(plan(some_rows(60)).lines())
+    assert "hold out more" not in str(plan(labelled(30)).lines())
+    for rows in (labelled(60), some_rows(60)):
+        with pytest.raises(ConfigError, match=r"a verdict takes 20 .* held out, and 0\.2 of them are asked for"):
+            plan(rows, test="hold 0.2")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -37,11 +38,34 @@ MARGIN = 1.25
 """Anchors that share texts stay together, so that a few more may be held out: at most by this factor."""
 
 
-def hold_out_tuples(data: TupleData, seed: int) -> TupleData:
-    """Return what to train on: anchors, or texts with classes, with those that are held out as ``held_out``."""
+def hold_out_tuples(data: TupleData, seed: int, share: float | None = None) -> TupleData:
+    """Return what to train on: anchors, or texts with classes, with those that are held out as ``held_out``.
+
+    That is the ``share`` that a user asks for, or else a tenth of many, and up to a fifth of few.
+    """
     if data.classes is None:
-        return hold_out_anchors(data, seed)
-    return hold_out_texts(data, data.classes, seed)
+        return hold_out_anchors(data, seed, share)
+    return hold_out_texts(data, data.classes, seed, share)
+
+
+def _count_to_hold_out(count: int, share: float | None) -> int:
+    """Return how many of some anchors or texts are held out; 0 where these would be fewer than :data:`FEWEST`."""
+    if share is None:
+        return count_to_hold_out(count, share=SHARE, most_share=MOST_SHARE, enough=ENOUGH, fewest=FEWEST, most=MOST)
+    target = round(share * count)
+    return target if target >= FEWEST else 0
+
+
+def _describe_larger_share(count: int, share: float | None) -> str:
+    """Return the share that would hold out enough of few anchors or texts, as advice; nothing if that is over half."""
+    twentieths = math.ceil(20 * FEWEST / max(1, count))
+    if share is not None or twentieths > 10:
+        return ""
+    return f', or hold out more of these: `test` "hold {twentieths / 20:g}"'
+
+
+def _largest_part(share: float | None) -> str:
+    return "a fifth at most" if share is None else f"and {share:g} of them are asked for"
 
 
 def with_test(train: TupleData, test: TupleData) -> TupleData:
@@ -64,18 +88,18 @@ def with_test(train: TupleData, test: TupleData) -> TupleData:
     )
 
 
-def hold_out_texts(data: TupleData, classes: Mapping[str, int], seed: int) -> TupleData:
+def hold_out_texts(data: TupleData, classes: Mapping[str, int], seed: int, share: float | None = None) -> TupleData:
     """Return the texts with classes to train on, with those that are held out as ``held_out``.
 
     Of each class about the same share is held out, and one text of it at least is trained on.
     """
-    target = count_to_hold_out(len(data), share=SHARE, most_share=MOST_SHARE, enough=ENOUGH, fewest=FEWEST, most=MOST)
+    target = _count_to_hold_out(len(data), share)
     chosen = _draw_of_each_class([classes[text] for text in data.anchors], target, seed)
     if len(chosen) < FEWEST:
         reason = (
-            f"a verdict takes {FEWEST} texts held out, a fifth at most, of classes that leave others to learn from; "
-            f"there are {len(data)} of {len(set(classes.values()))} classes. Give `test` FILE of such texts, or of "
-            "labelled pairs"
+            f"a verdict takes {FEWEST} texts held out, {_largest_part(share)}, of classes that leave others to learn "
+            f"from; there are {len(data)} of {len(set(classes.values()))} classes. Give `test` FILE of such texts, or "
+            f"of labelled pairs{_describe_larger_share(len(data), share)}"
         )
         return replace(data, held_out=HeldOutTexts(reason=reason))
     held_out = data.take(chosen)
@@ -99,14 +123,14 @@ def _draw_of_each_class(classes: Sequence[int], target: int, seed: int) -> list[
     return sorted(row for row in chosen.tolist() if numbers[row] in kept)
 
 
-def hold_out_anchors(data: TupleData, seed: int) -> TupleData:
+def hold_out_anchors(data: TupleData, seed: int, share: float | None = None) -> TupleData:
     """Return the anchors to train on, with those that are held out as ``held_out``.
 
     Neither a held-out anchor nor a positive of it is a training anchor or positive. Where too many anchors share
     their positives, such as questions with the same answer, the anchor alone is not.
     """
     rows = [row for row, positives in enumerate(data.positives) if positives]
-    target = count_to_hold_out(len(rows), share=SHARE, most_share=MOST_SHARE, enough=ENOUGH, fewest=FEWEST, most=MOST)
+    target = _count_to_hold_out(len(rows), share)
     if target:
         # Apart from training are the positives too, or else the anchors alone.
         for apart in (True, False):
@@ -116,8 +140,9 @@ def hold_out_anchors(data: TupleData, seed: int) -> TupleData:
             if len(chosen) >= FEWEST and (len(distinct) >= FEWEST or not apart):
                 return _split_off(data, chosen, seed, apart=apart)
     reason = (
-        f"a verdict takes {FEWEST} anchors held out, a fifth at most, and there are {len(rows)} with a positive. "
-        "Give `test` FILE of such anchors, or of labelled pairs: `samesense label` makes them"
+        f"a verdict takes {FEWEST} anchors held out, {_largest_part(share)}, and there are {len(rows)} with a "
+        "positive. Give `test` FILE of such anchors, or of labelled pairs, which `samesense label` makes"
+        f"{_describe_larger_share(len(rows), share)}"
     )
     return replace(data, held_out=HeldOutAnchors(reason=reason))
 

@@ -62,7 +62,8 @@ def plan(  # noqa: PLR0913 - the arguments of a training
     ``method`` is a name in :data:`~samesense.recipes.methods.METHODS`, or ``"auto"`` for what suits the data. ``dev``
     are labelled pairs that choose the best checkpoint by Spearman, or their source; ``"auto"`` holds out labelled
     pairs, or a hundredth of a harvest; ``"none"`` or ``None`` keeps the last state. ``test`` are pairs on which the
-    model is evaluated before and after; of either, ``"hold 0.2"`` holds out that share of labelled training pairs.
+    model is evaluated before and after; of either, ``"hold 0.2"`` holds out that share of labelled training pairs, and
+    as test also of anchors or of texts with classes.
     ``guard`` is one source of pairs or several on which the model must not get worse; ``None`` takes those of the
     settings. ``folds`` are those of :func:`~samesense.recipes.held_out.cross_validation.deal_pairs`; ``"auto"``
     cross-validates few labelled pairs where neither dev nor test is given, and ``"none"`` never does. ``config`` is the
@@ -369,6 +370,8 @@ def _choose_settings(
 def _select_test(test: Source | None, train: Examples, seed: int, reading: Reading) -> tuple[Examples, PairData | None]:
     """Return the training data and the test pairs: read, or held out; a test of anchors or classes is in the former."""
     share = parse_share(test, "test")
+    if share is not None and isinstance(train, TupleData):
+        return _hold_out_tuples(train, seed, share), None
     if share is not None:
         return hold_out_share(train, share, "test", seed)
     if test is not None:
@@ -377,6 +380,14 @@ def _select_test(test: Source | None, train: Examples, seed: int, reading: Readi
     if tuples is None:
         return train, _read_pairs(test, reading, "test")
     return with_test(cast(TupleData, train), tuples), None
+
+
+def _hold_out_tuples(train: TupleData, seed: int, share: float) -> TupleData:
+    """Hold the share of anchors or texts out that a user asks for; ConfigError where it is too small for a verdict."""
+    remaining = hold_out_tuples(train, seed, share)
+    if remaining.held_out is not None and remaining.held_out.reason:
+        raise ConfigError(f"{train.source}: {remaining.held_out.reason}.")
+    return remaining
 
 
 def _read_test_of_kind(test: Source | None, examples: Examples, reading: Reading) -> TupleData | None:
