@@ -22,7 +22,7 @@ from samesense.recipes.sweep.file import SweepFile
 from samesense.recipes.sweep.gather import _evidence, gather, rows
 from samesense.recipes.sweep.plan import make_plan
 from samesense.recipes.sweep.report import write_report
-from samesense.recipes.sweep.run import PLAN, run
+from samesense.recipes.sweep.run import run
 from tests.evaluation.toy import pair_data
 from tests.messages import listen
 from tests.recipes.sweeps import content, entry, quick
@@ -121,14 +121,6 @@ def test_a_sweep_leaves_figures_scores_tables_and_no_models(toy, tmp_path):
     assert again.finished == 5
     assert "5 runs, 5 of them finished" in messages
     assert before == [path.stat().st_mtime_ns for path in sorted(tmp_path.glob("runs/*/scores.npz"))]
-
-
-def test_a_plan_without_the_newer_keys_has_its_tables(toy, tmp_path):
-    run(quick(toy, grid={}, seeds=[1]), tmp_path)
-    text, _ = write_report(tmp_path)
-    plan = read_json(tmp_path / PLAN)
-    write_json(tmp_path / PLAN, {key: value for key, value in plan.items() if key not in ("reading", "tuning")})
-    assert write_report(tmp_path)[0] == text
 
 
 @pytest.mark.slow

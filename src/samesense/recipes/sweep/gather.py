@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import Field
 
 from samesense.errors import ConfigError, DataError
 from samesense.files import parse_json
@@ -18,7 +17,7 @@ from samesense.recipes.sweep.identity import APART
 from samesense.recipes.sweep.run import PAIRS, PLAN
 from samesense.reports import read_results
 from samesense.reports.store import Run, read_run
-from samesense.schemas import Record, read_checked
+from samesense.schemas import Record, read_object
 from samesense.training import manifest
 from samesense.types import Evidence, EvidenceStatistic, Pair, Result
 
@@ -84,9 +83,9 @@ class PlanRecord(Record):
 
     config: str
     cells: list[PlannedCell]
-    tuning: list[TriedCell] = Field(default_factory=list)
+    tuning: list[TriedCell]
     dev: dict[str, str]
-    reading: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    reading: dict[str, dict[str, Any]]
     skipped: list[str]
 
 
@@ -95,11 +94,7 @@ def read_plan(output: Path) -> dict[str, Any]:
     path = output / PLAN
     if not path.is_file():
         raise ConfigError(f"{output} holds no sweep (no {PLAN}). Give the `output` folder of a sweep.")
-    plan = read_checked(path, PlanRecord, fix="Give the command that made it again.").model_dump()
-    # An older plan does not say how its data are read.
-    for cell in plan["cells"]:
-        plan["reading"].setdefault(cell["dataset"], {})
-    return plan
+    return read_object(path, PlanRecord, fix="Give the command that made it again.")
 
 
 def gather(output: Path) -> list[CellResults]:
