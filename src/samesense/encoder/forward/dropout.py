@@ -78,15 +78,15 @@ class CheapDropout(nn.Dropout):
 @contextmanager
 def in_mode(model: nn.Module, *, training: bool) -> Iterator[None]:
     """Put a model into training or evaluation mode for a block; afterwards each module has its former mode."""
-    modes = [
-        (module, module.training) for module in model.modules()
-    ]  # of a loaded model only the outermost module is in training mode
-    model.train(training)
+    # Of a loaded model perhaps only the outermost module is in another mode.
+    changed = [module for module in model.modules() if module.training != training]
+    if changed:
+        model.train(training)
     try:
         yield
     finally:
-        for module, mode in modes:
-            module.training = mode
+        for module in changed:
+            module.training = not training
 
 
 def without_dropout(model: nn.Module) -> AbstractContextManager[None]:

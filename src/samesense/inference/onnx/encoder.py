@@ -16,6 +16,21 @@ from samesense.inference.onnx.format import VECTOR_OUTPUT, GraphBackend
 from samesense.inference.onnx.graph_encoder import GraphEncoder
 from samesense.types import Embeddings
 
+SPIN_MICROSECONDS = "10"
+"""How long a thread spins while it waits for the next operation of a graph, before it sleeps.
+
+A thread that sleeps at once is woken late: on two free cores, graphs in int8 then take 1.16 to 1.24 times as long. A
+thread that spins as long as onnxruntime lets it keeps other work, and the other threads of its own graph, from the
+core: beside a busy process, graphs then take up to 3 times as long, with this duration up to 1.2 times.
+"""
+
+SLOW_FUSIONS = ["SkipLayerNormFusion", "BiasGeluFusion"]
+"""Optimizers of onnxruntime whose fused operations are slower on a CPU than the operations that they replace.
+
+The fused layer normalisation takes 35 to 39 microseconds for 13 rows of 384, the separate addition and normalisation
+together about 10; ``benchmarks/LOG.md`` has the figures of whole graphs.
+"""
+
 
 class OnnxEncoder(GraphEncoder):
     """Encodes with a folder written by ``samesense export``, by the backend ``onnx`` or ``onnx-int8``."""
@@ -44,7 +59,7 @@ class OnnxEncoder(GraphEncoder):
 
 
 def _session(graph: Path, threads: int, deterministic: bool) -> Any:
-    """Return a session whose threads sleep while they wait, instead of spinning."""
+    """Return a session whose threads soon sleep while they wait, instead of spinning; see :data:`SPIN_MICROSECONDS`."""
     # Of an extra: only exported folders need it.
     import onnxruntime
 
@@ -55,9 +70,11 @@ def _session(graph: Path, threads: int, deterministic: bool) -> Any:
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
     options.use_deterministic_compute = deterministic
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.add_session_config_entry("session.intra_op.spin_duration_us", SPIN_MICROSECONDS)
     options.add_session_config_entry("session.inter_op.allow_spinning", "0")
     try:
-        return onnxruntime.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
+        return onnxruntime.InferenceSession(
+            str(graph), options, providers=["CPUExecutionProvider"], disabled_optimizers=SLOW_FUSIONS
+        )
     except Exception as error:  # onnxruntime has one class for each of its codes, without a common base
         raise ModelError(f"Cannot open the graph {graph}: {first_line(error)}. Export the model again.") from error

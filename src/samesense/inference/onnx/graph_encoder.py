@@ -164,10 +164,12 @@ class GraphEncoder(TokenEncoder):
         """Return an input of the graph, padded, ``(batch, width)``."""
         # Only ids have a padding token: 0 is no attention, and the first type.
         fill = self.description.pad_token if name == "input_ids" else 0
+        token_lists = [getattr(encoding, _FIELDS[name]) for encoding in encodings]
+        if all(len(values) == width for values in token_lists):
+            return np.array(token_lists, dtype=np.int64)
         matrix = np.full((len(encodings), width), fill, dtype=np.int64)
         left = self.description.padding_side == "left"
-        for row, encoding in zip(matrix, encodings, strict=True):
-            values = getattr(encoding, _FIELDS[name])
+        for row, values in zip(matrix, token_lists, strict=True):
             if values:
                 start = width - len(values) if left else 0
                 row[start : start + len(values)] = values

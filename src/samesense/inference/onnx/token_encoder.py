@@ -40,6 +40,7 @@ class TokenEncoder(ABC):
         self.folder = folder
         self.description = description
         self._tokenizer = tokenizer
+        self._lengths_of_nothing: dict[str, int] = {}  # by prompt
 
     @abstractmethod
     def embed(self, encodings: list[Encoding], budget: int) -> Embeddings:
@@ -137,7 +138,7 @@ class TokenEncoder(ABC):
         unread.see(texts)
         longest = self.description.max_tokens
         unknown = unknown_id(self._tokenizer)
-        added = len(self._encodings([""], self.prompt_of(task))[0].ids)
+        added = self._length_of_nothing(self.prompt_of(task))
         suspects = []  # texts with few known tokens: only these are read piece by piece, which is slow
         for text, encoding in zip(texts, encodings, strict=True):
             ids = encoding.ids
@@ -154,6 +155,12 @@ class TokenEncoder(ABC):
         for text, pieces in zip(suspects, self.reading_for(task).pieces_of(suspects), strict=True):
             if not pieces.has_known:
                 unread.unknown.add(text)
+
+    def _length_of_nothing(self, prompt: str) -> int:
+        """Return the number of tokens that are there without a text: those of the prompt, and special ones."""
+        if prompt not in self._lengths_of_nothing:
+            self._lengths_of_nothing[prompt] = len(self._encodings([""], prompt)[0].ids)
+        return self._lengths_of_nothing[prompt]
 
     def tokenised(self, texts: list[str]) -> list[Encoding]:
         """Return the tokens of texts, after the prompt."""
