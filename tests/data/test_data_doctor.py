@@ -183,6 +183,11 @@ def test_texts_in_the_quotes_of_another_program_and_texts_that_say_none_are_warn
     assert empty.startswith("'N/A', 'nan' occur as texts")
 
 
+def test_backslashes_before_quotes_are_warned_of():
+    (warning,) = examine(read_pairs([(r"He said \"no\" to it", "b", 1), ("c", "d", 0)])).warnings
+    assert warning.startswith("1 texts have backslashes before quotes, such as")
+
+
 def test_quotes_of_windows_that_became_control_characters_are_warned_of():
     data = read_pairs([("\u0093a\u0094", "b", 1), ("c", "d", 0)])
     (warning,) = examine(data).warnings

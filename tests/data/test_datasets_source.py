@@ -61,6 +61,11 @@ def test_metadata_that_name_no_classes_of_a_column_are_ignored(tmp_path, metadat
     assert read_pairs(table.replace_schema_metadata({"huggingface": metadata})).labels == [0.0, 1.0]
 
 
+def test_the_only_split_of_a_folder_is_read(tmp_path, saved):
+    datasets.DatasetDict({"dev": saved}).save_to_disk(tmp_path / "one")
+    assert len(read_pairs(str(tmp_path / "one"))) == len(read_pairs(f"{tmp_path / 'one'}:dev"))
+
+
 def test_a_folder_of_several_splits_needs_one_named(tmp_path, saved):
     folder = tmp_path / "many"
     datasets.DatasetDict({"train": saved, "dev": saved.select([0, 1])}).save_to_disk(folder)

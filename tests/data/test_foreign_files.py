@@ -2,6 +2,7 @@
 
 import json
 import logging
+import tarfile
 
 import pytest
 
@@ -128,7 +129,7 @@ def test_columns_beside_a_guessed_one_are_named(tmp_path):
     path = write_lines(tmp_path / "a.jsonl", rows)
     messages = listen()
     samesense.read(path)
-    assert f"{path}: not read: options, accept" in messages
+    assert f"{path}: not read: options, accept, answer" in messages
 
 
 def test_two_texts_in_a_list_are_to_be_written_into_two_columns(tmp_path):
@@ -144,6 +145,28 @@ def test_labels_in_lists_are_no_texts(tmp_path):
         message = refusal(path, columns=columns)
         assert f"{path}: column 'c' holds lists of one label each, such as 'yes'" in message
         assert "frame['c'].str[0]" in message
+
+
+def test_classes_in_lists_are_to_be_written_as_they_are(tmp_path):
+    rows = [{"id": row, "text": pair[0], "label": ["pos" if row % 2 else "neg"]} for row, pair in enumerate(PAIRS * 2)]
+    message = refusal(write_lines(tmp_path / "doccano.jsonl", rows))
+    assert "column 'label' holds lists of one label each, such as 'neg'" in message
+    assert "frame['label'].str[0]" in message
+
+
+def test_a_tar_archive_is_to_be_unpacked(tmp_path):
+    (tmp_path / "a.csv").write_text("text\nA first text.\n")
+    for name, mode in (("a.tar", "w"), ("a.tar.gz", "w:gz"), ("a.csv.tar.xz", "w:xz"), ("a.tgz", "w:gz")):
+        with tarfile.open(tmp_path / name, mode) as archive:
+            archive.add(tmp_path / "a.csv", "a.csv")
+        assert f"npack it: tar -xf {tmp_path / name}" in refusal(tmp_path / name)
+
+
+def test_backslashes_before_quotes_are_named(tmp_path):
+    (tmp_path / "a.csv").write_text('text,label\n"He said \\"no\\", and left",1\n"It rains.",0\n')
+    message = refusal(tmp_path / "a.csv")
+    assert "backslashes stand before quotes" in message
+    assert "escapechar='\\\\'" in message
 
 
 def test_ratings_of_label_studio_are_to_be_written_as_numbers(tmp_path):

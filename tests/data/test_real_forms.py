@@ -166,6 +166,7 @@ def test_the_label_that_is_proposed_is_a_judgement_in_numbers_or_classes(tmp_pat
         ("INSERT INTO t VALUES (1, 'a');\nINSERT INTO t VALUES (2, 'b');\n", "its lines are statements of SQL"),
         ("101 0 d12 1\n101 0 d7 0\n102 0 d3 2\n", "its lines are relevance judgements of TREC"),
         ("101 Q0 d12 1 14.8 bm25\n101 Q0 d7 2 13.1 bm25\n102 Q0 d7 1 9 bm25\n", "its lines are rankings of TREC"),
+        ("7 Q0 d12 1 14.8 bm25\n8 Q0 d7 1 -3.1e-2 bm25\n9 Q0 d7 1 9 bm25\n", "its lines are rankings of TREC"),
         ("1\n00:00:01,000 --> 00:00:02,500\nHello.\n\n2\n00:00:03,000 --> 00:00:04,000\nBye.\n", "subtitles"),
         ("WEBVTT\n\n00:01.000 --> 00:02.500\nHello.\n\n00:03.000 --> 00:04.000 align:start\nBye.\n", "subtitles"),
         ("- sentence1: A.\n  sentence2: B.\n- sentence1: C.\n  sentence2: D.\n", "it is YAML"),

@@ -121,6 +121,10 @@ WARNED = {
     ),
     "a label before a comma": (lines("{label},{}, {other}", label=["spam", "ham"]), "begin in one of few words"),
     "classes of TREC": (lines("{label} {}", label=["LOC:city", "NUM:date", "HUM:ind"]), "begin in one of few words"),
+    "scores before texts": (
+        lines("{score}  {}", score=["2.60", "-0.5", "4.75", "1.125"]),
+        "they begin with a number with decimals",
+    ),
     "digits of sentiment": (lines("{label} {}", label=["0", "1"]), "such as '0' or '1', as texts beside their labels"),
     "signs of sentiment": (lines("{label} {}", label=["-1", "1"]), "begin in one of few words"),
     "digits at the end": (lines("{} {label}", label=["0", "1"]), "end in one of few words"),

@@ -164,3 +164,23 @@ def test_a_column_of_splits_is_warned_of_beside_columns_that_are_named(tmp_path,
         samesense.read(path, columns=columns)
     (message,) = warned(caplog)
     assert f"{path}: column 'split' names parts of the data, such as 'train', and is not read" in message
+
+
+@pytest.mark.parametrize(
+    "names", [("text", "label", "answer"), ("text1", "text2", "label", "answer"), ("text", "answer")]
+)
+def test_a_column_of_answers_of_annotators_is_warned_of(tmp_path, names, caplog):
+    cells = {"text": "a text {}", "text1": "one {}", "text2": "another {}"}
+    for refused in (False, True):
+        rows = [
+            [
+                *(cells.get(name, str(row % 2)).format(row) for name in names[:-1]),
+                "reject" if refused and row % 3 == 1 else "accept",
+            ]
+            for row in range(12)
+        ]
+        path = table(tmp_path / f"{refused}.csv", list(names), rows)
+        assert samesense.doctor(path)
+        messages = [message for message in warned(caplog) if "annotator" in message]
+        assert len(messages) == refused
+    assert f"{path}: column 'answer' says what an annotator answered, such as 'reject', and is not read" in messages[0]

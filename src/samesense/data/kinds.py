@@ -412,6 +412,8 @@ def _detect_from_cells(rows: Sequence[Row], source: str) -> DetectedKind | None:
     label = find_name(SENTENCE_LABEL_NAMES, spelled)
     classes = _detect_named_classes(texts, single_column, label) or _guess_titled(rows)
     if classes is not None:
+        if label is not None and holds_lists(rows, label):
+            _refuse_lists_of_labels(rows, [label], source)
         return classes
     other_columns = columns_besides(names, texts)
     pairs = guessed_pairs(rows)

@@ -13,7 +13,7 @@ from typing import Any
 
 from samesense.data.columns.guesses import text_column
 from samesense.data.columns.text_columns import SNIFFED_ROWS, refuse_lists
-from samesense.data.columns.unread_columns import log_unread, warn_of_splits
+from samesense.data.columns.unread_columns import log_unread, warn_of_marked_rows
 from samesense.data.conventions.column_names import (
     NEGATIVE_NAMES,
     SINGLE_NAMES,
@@ -243,7 +243,7 @@ def _cell_texts(rows: Iterator[Row], source: str, columns: str | None) -> Iterat
             if columns is None and same_layout:
                 log_unread(same_layout, layouts[names], source)
             elif same_layout:
-                warn_of_splits(same_layout, layouts[names], source)
+                warn_of_marked_rows(same_layout, layouts[names], source)
         for column in layouts[names]:
             value = cells.get(column)
             if value is not None and not isinstance(value, str):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from samesense.data.columns.unread_columns import log_unread, warn_of_splits
+from samesense.data.columns.unread_columns import log_unread, warn_of_marked_rows
 from samesense.data.conventions.column_names import SENTENCE_LABEL_NAMES, SINGLE_NAMES, find_name, spelled_names
 from samesense.data.conventions.named_columns import listed, named_column, split_columns
 from samesense.data.conventions.texts import TEXT_FIX, text_problem
@@ -61,7 +61,7 @@ def read_sentences(
     if columns is None:
         log_unread(rows, [text_column, label_column], name)
     else:
-        warn_of_splits(rows, [text_column, label_column], name)
+        warn_of_marked_rows(rows, [text_column, label_column], name)
     problems = []
     for number, cells in rows:
         problems += _find_problems(number, cells, text_column, label_column, keep_empty)

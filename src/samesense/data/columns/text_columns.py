@@ -28,6 +28,9 @@ MOST_LOOKED_INTO = 200
 SPLIT_NAMES = frozenset("train training dev development val valid validation test testing eval evaluation".split())
 """Names of parts of data, in lower case."""
 
+ANSWERS = frozenset(("accept", "reject", "ignore"))
+"""What Prodigy writes of each row, whether its label is right."""
+
 NO_TEXTS = {*LABEL_NAMES, *SUBSET_NAMES, "class"}
 
 _CODES = re.compile(
@@ -72,7 +75,10 @@ def are_texts(values: Iterable[object]) -> bool:
     non_empty = [value for value in values if value not in (None, "")]
     texts = [value.strip() for value in non_empty if isinstance(value, str)]
     # Quantities, and answers such as yes and no, are labels; train and test are names of parts.
-    if are_quantities(texts) or are_answers(texts) or SPLIT_NAMES.issuperset(map(str.casefold, texts)):
+    if are_quantities(texts) or are_answers(texts):
+        return False
+    folded = {text.casefold() for text in texts}
+    if folded <= SPLIT_NAMES or folded <= ANSWERS:
         return False
     are_codes = [is_code(str(text)) for text in with_points(texts)]
     # A column of texts has at least one word, and no more codes than texts.

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Collection, Iterable, Sequence
 
 from samesense.data.columns.text_columns import (
+    ANSWERS,
     NO_TEXTS,
     SPLIT_NAMES,
     are_texts,
@@ -62,13 +63,16 @@ def log_unread(
     without_texts = [name for name in reportable if name not in text_set]
     if texts:
         logger.warning(_unread_warning(texts, columns, source, fix))
-    warn_of_splits(first_rows, [*read, *texts], source)
+    warn_of_marked_rows(first_rows, [*read, *texts], source)
     if without_texts and metadata:
         logger.info(f"{source}: not read: {listed(without_texts, MOST_NAMED)}")
 
 
-def warn_of_splits(rows: Sequence[Row], columns: Collection[str], source: str) -> None:
-    """Warn once of a column besides those that are read which names the split of each row, such as train and test."""
+def warn_of_marked_rows(rows: Sequence[Row], columns: Collection[str], source: str) -> None:
+    """Warn once of a column besides those that are read which says of each row what must be known to use it.
+
+    That is its split, such as train and test, or whether an annotator accepted it.
+    """
     first_rows = rows[:_UNREAD_ROWS]
     for name in names_in(first_rows):
         key = (source, "split", name)
@@ -80,6 +84,13 @@ def warn_of_splits(rows: Sequence[Row], columns: Collection[str], source: str) -
             logger.warning(
                 f"{source}: column {name!r} names parts of the data, such as {splits[0]!r}, and is not read: the rows "
                 "of all parts are read together. To train on one and test on another, write a file for each."
+            )
+        refused = _refused_in(first_rows, name)
+        if refused:
+            _UNREAD.add(key)
+            logger.warning(
+                f"{source}: column {name!r} says what an annotator answered, such as {refused!r}, and is not read: "
+                "rows of all answers are read, with the labels that were refused. Write a file of those with 'accept'."
             )
 
 
@@ -107,6 +118,14 @@ def _splits_in(rows: Sequence[Row], name: str) -> list[str]:
         return []
     values = dict.fromkeys(str(cells.get(name)).strip().casefold() for _, cells in rows)
     return list(values) if SPLIT_NAMES.issuperset(values) else []
+
+
+def _refused_in(rows: Sequence[Row], name: str) -> str:
+    """Return an answer by which an annotator did not accept a row; ``""`` if the column holds none."""
+    if not may_hold_texts(rows[0][1], name) or (normalize_name(name) != "answer" and not isinstance(rows[0][1], dict)):
+        return ""
+    values = dict.fromkeys(str(cells.get(name)).strip().casefold() for _, cells in rows)
+    return next((value for value in values if value != "accept"), "") if ANSWERS.issuperset(values) else ""
 
 
 def _unread_warning(texts: Sequence[str], columns: Sequence[str], source: str, fix: str) -> str:

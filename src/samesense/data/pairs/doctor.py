@@ -246,6 +246,11 @@ _CORRUPTIONS = (
         "if a program wrote them, `quoting` csv",
     ),
     _Corruption(
+        "have backslashes before quotes",
+        re.compile(r'\\"'),
+        "write the file again without them; in pandas, read_csv takes them off by escapechar",
+    ),
+    _Corruption(
         "are written as bytes of Python",
         PYTHON_BYTES,
         "decode them, and write the file again",

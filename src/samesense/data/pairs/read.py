@@ -13,7 +13,7 @@ from samesense.data.columns.guesses import example_columns, guessed_pairs
 from samesense.data.columns.labels import ParsedLabels, has_one_label, parse_labels, refuse_words
 from samesense.data.columns.pair_columns import Columns, resolve_columns, unread_labels
 from samesense.data.columns.text_columns import SNIFFED_ROWS, refuse_lists
-from samesense.data.columns.unread_columns import log_unread, warn_of_bytes, warn_of_splits
+from samesense.data.columns.unread_columns import log_unread, warn_of_bytes, warn_of_marked_rows
 from samesense.data.conventions.named_columns import join_columns, quote_columns
 from samesense.data.conventions.numbers import number_text
 from samesense.data.conventions.scales import Scale
@@ -172,7 +172,7 @@ def _find_columns(rows: Sequence[Row], columns: str | None, source: str, *, labe
             _log_unread(rows, names, resolved, source)
         elif labelled:
             # Columns that the user leaves out need no message, but no one leaves out a split.
-            warn_of_splits(rows, _read_columns(resolved), source)
+            warn_of_marked_rows(rows, _read_columns(resolved), source)
         return resolved
     except (ConfigError, DataError):
         # A guess is made only where the user has not named the columns.

@@ -35,6 +35,7 @@ PACKERS = {
     ".bz2": Packer("bzip2", "bunzip2"),
     ".xz": Packer("xz", "unxz"),
     ".zip": Packer("ZIP", "unzip"),
+    ".tgz": Packer("tar", "tar -xf"),
     ".zst": Packer("zstd", "zstd -d"),
     ".lz4": Packer("lz4", "unlz4"),
     ".7z": Packer("7-Zip", "7z x"),

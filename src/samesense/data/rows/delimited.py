@@ -37,6 +37,11 @@ _QUOTING = (
     "doubled; where quotes are characters like any other: `quoting` none."
 )
 
+_BACKSLASHES = (
+    "A quote in a quoted text is doubled, and here backslashes stand before quotes, as databases and Spark write them. "
+    "Write the file again; in pandas: pandas.read_csv(path, escapechar='\\\\').to_csv(path, index=False)."
+)
+
 Rules = Literal["csv", "tsv", "none"]
 """How quotes are read: as in CSV, row by row as in TSV written by a program, or as ordinary characters."""
 
@@ -185,9 +190,16 @@ def _records(path: str, lines: Iterable[Line], form: Form, before: int = 0, *, w
 def _csv_records(path: str, lines: Iterable[Line], form: Form, before: int) -> Iterator[Record]:
     if csv.field_size_limit() < LONGEST_ROW:  # set for the process; an unclosed quote swallows the lines after it
         csv.field_size_limit(LONGEST_ROW)
-    texts = (line for _, line in lines)
+    last_line = ""
+
+    def read_lines() -> Iterator[str]:
+        nonlocal last_line
+        for _, line in lines:
+            last_line = line
+            yield line
+
     # Strict, because an unclosed quote would silently swallow the rows after it.
-    reader = csv.reader(texts, strict=True, delimiter=form.delimiter, skipinitialspace=form.spaced)
+    reader = csv.reader(read_lines(), strict=True, delimiter=form.delimiter, skipinitialspace=form.spaced)
     start = before + 1
     while True:
         try:
@@ -195,7 +207,10 @@ def _csv_records(path: str, lines: Iterable[Line], form: Form, before: int) -> I
         except StopIteration:
             return
         except csv.Error as error:
-            fix = CARRIAGE_RETURNS if "new-line character" in str(error) else _QUOTING
+            if "new-line character" in str(error):
+                fix = CARRIAGE_RETURNS
+            else:
+                fix = _BACKSLASHES if '\\"' in last_line else _QUOTING
             reason = str(error).partition(" - ")[0]  # the rest is advice to callers of the csv module
             raise DataError(
                 f"{path}, row {start}: the row breaks the quoting rules of CSV ({reason}). {fix}"

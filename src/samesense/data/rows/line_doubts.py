@@ -144,6 +144,18 @@ def _find_labels(lines: Sequence[str]) -> Format | None:
     return None
 
 
+_SCORE = re.compile(r"-?\d+\.\d+\s+\S.*")
+
+
+def _find_scores(lines: Sequence[str]) -> Format | None:
+    if not _are_nearly_all(sum(_SCORE.fullmatch(line) is not None for line in lines), lines):
+        return None
+    return Format(
+        "they begin with a number with decimals, as texts beside their scores",
+        "If they are scores, write a table with a column for each; if they number sections, take them off.",
+    )
+
+
 def _are_labels(labels: Sequence[str]) -> bool:
     values = set(labels)
     # Numbers of things begin lines too; labels count from 0.
@@ -200,6 +212,7 @@ _FINDERS: tuple[Callable[[Sequence[str]], Format | None], ...] = (
     _find_long_marks,
     _find_fields,
     _find_labels,
+    _find_scores,
     _find_quotes,
     _find_times,
     _find_records,

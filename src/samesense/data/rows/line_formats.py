@@ -169,20 +169,23 @@ def _is_rule(line: str) -> bool:
 
 
 _JUDGEMENT = re.compile(r"(?P<query>\S+)\s+(?:0|Q0)\s+\S+\s+-?\d+")
-_RANKED = re.compile(r"(?P<query>\S+)\s+Q0\s+\S+\s+\d+\s+\S+\s+\S+")
+_RANKED = re.compile(r"\S+\s+Q0\s+\S+\s+\d+\s+-?[\d.]+(?:[eE][+-]?\d+)?\s+\S+")
 
 
 def _detect_trec(lines: Sequence[str]) -> Format | None:
-    for pattern, what in ((_JUDGEMENT, "relevance judgements"), (_RANKED, "rankings")):
-        matches = [match for line in lines if (match := pattern.fullmatch(line.strip()))]
-        queries = {match["query"] for match in matches}
-        # A query has several documents; scores of matches look alike otherwise.
-        if len(matches) == len(lines) >= FEWEST_LINES and len(queries) < len(lines):
-            return Format(
-                f"its lines are {what} of TREC, which name queries and documents and hold no texts",
-                "Write a table of their texts, with columns query and positive.",
-            )
-    return None
+    if len(lines) < FEWEST_LINES:
+        return None
+    stripped = [line.strip() for line in lines]
+    judgements = [match for line in stripped if (match := _JUDGEMENT.fullmatch(line))]
+    # A query has several documents; scores of matches look alike otherwise.
+    are_judgements = len(judgements) == len(lines) > len({match["query"] for match in judgements})
+    if not are_judgements and not all(map(_RANKED.fullmatch, stripped)):
+        return None
+    return Format(
+        f"its lines are {'relevance judgements' if are_judgements else 'rankings'} of TREC, which name queries and "
+        "documents and hold no texts",
+        "Write a table of their texts, with columns query and positive.",
+    )
 
 
 _TIMES = re.compile(r"(?:\d+:)?\d\d:\d\d[,.]\d{3} --> (?:\d+:)?\d\d:\d\d[,.]\d{3}(?: .*)?")

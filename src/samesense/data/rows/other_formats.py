@@ -35,6 +35,9 @@ _OTHER_FORMATS = {
 }
 """Magic bytes of files that are not text, with their format and the advice for it."""
 
+_TAR_MARK = slice(257, 262)
+"""Where the first file of a tar archive is marked."""
+
 _TEXT_FORMATS = {
     "version https://git-lfs.github.com/spec/": ("a pointer of Git LFS to the file", "fetch the file: git lfs pull"),
     "{\\rtf": ("a document in RTF", "save it as plain text"),
@@ -49,6 +52,8 @@ def format_error(start: bytes, source: str) -> DataError | None:
     """Return the error for a file that begins like one of another format; ``None`` for any other file."""
     if start.startswith(_ZIP_MAGIC) and _is_workbook(source, start):
         return workbook_error(source)
+    if start[_TAR_MARK.start : _TAR_MARK.stop] == b"ustar":
+        return DataError(f"{source}: this is no text, but a tar archive. To read it, unpack it: tar -xf {source}")
     for magic, (description, fix) in _OTHER_FORMATS.items():
         if start.startswith(magic):
             return DataError(f"{source}: this is no text, but {description}. To read it, {fix}.")

@@ -401,6 +401,9 @@ def _from_disk(folder: Path, split: str | None) -> Any:
                 f"{folder}: this folder holds one dataset without splits; received ':{split}'. Leave out ':{split}'."
             )
         return loaded
+    # The only one is meant.
+    if split is None and len(loaded) == 1:
+        return next(iter(loaded.values()))
     if split not in loaded:
         received = "none was named" if split is None else f"received {split!r}"
         raise DataError(

@@ -10,7 +10,7 @@ from samesense.data.columns.anchor_columns import Layout, find_layout
 from samesense.data.columns.labels import parse_labels
 from samesense.data.columns.pair_columns import Columns
 from samesense.data.columns.text_columns import SNIFFED_ROWS
-from samesense.data.columns.unread_columns import log_unread, warn_of_splits
+from samesense.data.columns.unread_columns import log_unread, warn_of_marked_rows
 from samesense.data.conventions.class_names import INITIALS, UNLABELLED
 from samesense.data.conventions.column_names import Side
 from samesense.data.conventions.list_cells import FIX, ListCellError, list_in, texts_in
@@ -119,7 +119,7 @@ class _Reader:
                 if self.columns is None:
                     log_unread(same_layout, layouts[names].columns, self.source)
                 elif same_layout:
-                    warn_of_splits(same_layout, layouts[names].columns, self.source)
+                    warn_of_marked_rows(same_layout, layouts[names].columns, self.source)
             layout = layouts[names]
             read_row = self._read_tuple if layout.label is None else self._read_nli
             row_statements, row_problems = read_row(row, layout)
