@@ -450,3 +450,23 @@ def test_the_file_of_a_killed_process_of_the_same_number_is_removed(tmp_path, mo
     monkeypatch.setattr(files, "STARTED", time.time() + 2 * files.CLOCK_ERROR)
     with files.only_writer_of(tmp_path / "b.txt"):
         assert not left.exists()
+
+
+@pytest.mark.posix
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP])
+def test_a_file_system_without_locks_is_written_to_with_one_warning(tmp_path, monkeypatch, caplog, number):
+    import fcntl
+
+    def refuse(*_):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    monkeypatch.setattr(files, "_WITHOUT_LOCKS", set())
+    with files.only_writer(tmp_path / "folder"), files.only_writer_of(tmp_path / "a.txt"):
+        files.write_text(tmp_path / "a.txt", "written")
+    with files.in_turn(tmp_path / "a.txt"), files.locked(tmp_path / "other.lock", on_wait=pytest.fail):
+        assert (tmp_path / "a.txt").read_text() == "written"
+    with ScratchFolder() as scratch:
+        assert Path(scratch).is_dir()
+    (message,) = [record.getMessage() for record in caplog.records]
+    assert message.startswith(f"{tmp_path / 'folder'}: this file system has no locks")

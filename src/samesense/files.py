@@ -10,6 +10,7 @@ from __future__ import annotations
 import codecs
 import io
 import json
+import logging
 import os
 import re
 import secrets
@@ -18,7 +19,7 @@ import stat
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -27,7 +28,9 @@ import numpy.typing as npt
 
 from samesense.errors import DataError, OutputError
 from samesense.failures import TEMPORARY, TEMPORARY_ENDING, visible, writing
-from samesense.scratch import ScratchFolder
+from samesense.scratch import NO_LOCKS, ScratchFolder
+
+logger = logging.getLogger(__name__)
 
 DEEPEST = 100
 """Levels of lists and objects in each other that a file of JSON may have."""
@@ -401,11 +404,9 @@ def only_writer_of(path: Path) -> Iterator[None]:
 @contextmanager
 def in_turn(path: Path) -> Iterator[None]:
     """Hold a file for a moment, to read it and write it again; another process that does so is waited for."""
-    from filelock import FileLock
-
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = _lock_beside(path)
-    with FileLock(lock):
+    with _acquire(lock):
         try:
             yield
         finally:
@@ -419,10 +420,10 @@ def _lock_beside(path: Path) -> Path:
 
 @contextmanager
 def _held(lock: Path, message: str) -> Iterator[None]:
-    from filelock import FileLock, Timeout  # imports asyncio, which takes longer than all else here
+    from filelock import Timeout
 
     try:
-        held = FileLock(lock).acquire(blocking=False)
+        held = _acquire(lock, blocking=False)
     except Timeout as error:
         raise OutputError(message) from error
     with held:
@@ -432,16 +433,38 @@ def _held(lock: Path, message: str) -> Iterator[None]:
 @contextmanager
 def locked(path: Path, on_wait: Callable[[], None]) -> Iterator[None]:
     """Hold a lock file; where another process does, call ``on_wait`` and wait for it."""
-    from filelock import FileLock, Timeout
+    from filelock import Timeout
 
-    lock = FileLock(path)
     try:
-        held = lock.acquire(blocking=False)
+        held = _acquire(path, blocking=False)
     except Timeout:
         on_wait()
-        held = lock.acquire()
+        held = _acquire(path)
     with held:
         yield
+
+
+_WITHOUT_LOCKS: set[int] = set()
+"""Devices of file systems without locks, of which a warning was given."""
+
+
+def _acquire(lock: Path, *, blocking: bool = True) -> AbstractContextManager[object]:
+    """Take a lock; on a file system that has none go on without it, and warn once."""
+    from filelock import FileLock  # imports asyncio, which takes longer than all else here
+
+    try:
+        return FileLock(lock).acquire(blocking=blocking)
+    except OSError as error:
+        if error.errno not in NO_LOCKS:
+            raise
+    device = lock.parent.stat().st_dev
+    if device not in _WITHOUT_LOCKS:
+        _WITHOUT_LOCKS.add(device)
+        logger.warning(
+            f"{lock.parent}: this file system has no locks, so that another process which writes the same output is "
+            "not refused. Let no two commands write the same file or folder"
+        )
+    return nullcontext()
 
 
 def is_empty(folder: Path) -> bool:

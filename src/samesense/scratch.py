@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import platform
 import re
@@ -17,6 +18,9 @@ from samesense.failures import TEMPORARY_FOLDER
 HELD = ".held"
 """Name of the file in a temporary folder that its process holds; the system frees it when the process dies."""
 
+
+NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP)
+"""What file systems without locks say, as some of clusters are."""
 
 FRESH = 60
 """Seconds for which a temporary folder is left alone, even if no process holds it."""
@@ -35,7 +39,12 @@ class ScratchFolder(TemporaryDirectory[str]):
         # On Windows a file that is open or mapped cannot be deleted.
         super().__init__(prefix=_prefix(), ignore_cleanup_errors=True)
         self._lock = FileLock(Path(self.name) / HELD)
-        self._lock.acquire(blocking=False)
+        try:
+            self._lock.acquire(blocking=False)
+        except OSError as error:
+            # Where there are no locks, no other process removes the folder.
+            if error.errno not in NO_LOCKS:
+                raise
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
