@@ -286,3 +286,35 @@ def test_an_export_to_a_file_that_another_process_writes_is_refused(folder, tmp_
     with only_writer_of(output), pytest.raises(OutputError, match="another process writes to"):
         copy(folder, to="parquet", output=output, overwrite=True)
     assert not output.exists()
+
+
+def test_a_table_of_lancedb_that_another_process_writes_is_refused(folder, tmp_path):
+    pytest.importorskip("lancedb")
+    output = tmp_path / "news.lance"
+    with only_writer_of(output / "news.lance"):
+        for overwrite in (False, True):
+            with pytest.raises(OutputError, match="another process writes to"):
+                copy(folder, to="lancedb", output=output, table="news", overwrite=overwrite)
+        copy(folder, to="lancedb", output=output, table="other")
+    copy(folder, to="lancedb", output=output, table="news")
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_collection_of_qdrant_that_another_process_replaced_is_not_taken_for_a_copy(
+    folder, tmp_path, monkeypatch, fails
+):
+    pytest.importorskip("qdrant_client")
+    from samesense.inference.stores import qdrant
+
+    def replace(client, source, table):
+        client.delete_collection(table)
+        client.create_collection(table, vectors_config={}, metadata={qdrant.WRITER: "another"})
+        if fails:
+            raise ValueError("the disk is full")
+
+    monkeypatch.setattr(qdrant, "_fill", replace)
+    message = "the disk is full" if fails else "another process replaced 'news' while this one wrote to it"
+    with pytest.raises(OutputError, match=message):
+        copy(folder, to="qdrant", output=tmp_path / "qdrant", table="news")
+    with closing(qdrant.QdrantClient(path=str(tmp_path / "qdrant"))) as client:
+        assert client.get_collection("news").config.metadata == {qdrant.WRITER: "another"}

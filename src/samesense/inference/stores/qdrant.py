@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import secrets
+from collections.abc import Mapping
 from contextlib import closing
 from typing import Any
 
@@ -10,7 +12,11 @@ from qdrant_client import QdrantClient
 from qdrant_client.http.exceptions import ApiException
 from qdrant_client.models import Datatype, Distance, VectorParams
 
+from samesense.errors import OutputError
 from samesense.inference.stores.source import KEY, Source, refusals, there_already
+
+WRITER = "samesense_writer"
+"""Key of the metadata that says, until a collection is complete, which process writes it."""
 
 
 def write(source: Source, output: str, table: str, *, overwrite: bool) -> None:
@@ -26,13 +32,28 @@ def write(source: Source, output: str, table: str, *, overwrite: bool) -> None:
             if not overwrite:
                 raise there_already(f"The collection {table!r}")
             client.delete_collection(table)
-        client.create_collection(table, params)
+        mark = {WRITER: secrets.token_hex(8)}
+        client.create_collection(table, params, metadata=mark)
         try:
             _fill(client, source, table)
-            client.update_collection(table, metadata={KEY: dict(source.model)})
         except BaseException:
-            client.delete_collection(table)
+            if _is_ours(client, table, mark):
+                client.delete_collection(table)
             raise
+        if not _is_ours(client, table, mark):
+            raise OutputError(
+                f"A collection of Qdrant has one writer at a time, and another process replaced {table!r} while this "
+                "one wrote to it: the texts of both may be in it. Write it again."
+            )
+        client.update_collection(table, metadata={**dict.fromkeys(mark), KEY: dict(source.model)})
+
+
+def _is_ours(client: Any, table: str, mark: Mapping[str, str]) -> bool:
+    """Return whether no other process has replaced a collection since it was made with a mark."""
+    if not client.collection_exists(table):
+        return False
+    metadata = client.get_collection(table).config.metadata or {}
+    return mark.items() <= metadata.items()
 
 
 def _fill(client: Any, source: Source, table: str) -> None:
