@@ -1,5 +1,7 @@
 """The hub is probed once, with a short timeout, and never for files on this machine."""
 
+import errno
+import os
 import socket
 import threading
 import time
@@ -177,3 +179,14 @@ def test_data_and_language_models_are_refused_at_once_too(ask):
     with pytest.raises(DataError, match="the hub cannot be reached"):
         store_of("hf://datasets/owner/name/train.csv")
     assert server.connections == 1
+
+
+@pytest.mark.parametrize(("kind", "error"), [("model", ModelError), ("dataset", DataError)])
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES])
+def test_what_cannot_be_kept_on_this_machine_is_no_matter_of_the_network(monkeypatch, kind, error, number):
+    monkeypatch.setattr(hub, "unreachable", lambda **_: "")
+    expected = rf"owner/name cannot be kept on this machine, below .*: {os.strerror(number)}. .*set HF_HOME"
+    with pytest.raises(error, match=expected), hub.hub_access("owner/name", kind):
+        raise RuntimeError("cannot load") from OSError(number, os.strerror(number))
+    with pytest.raises(ValueError, match="damaged"), hub.hub_access("owner/name", kind):
+        raise ValueError("damaged")

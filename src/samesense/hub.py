@@ -7,6 +7,7 @@ from the copies on this machine, as with ``HF_HUB_OFFLINE=1``.
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import re
@@ -179,11 +180,50 @@ def hub_access(name: str, kind: Kind = "model") -> Iterator[None]:
     """Load something that may come from the hub; without an answer of it, from the copies on this machine.
 
     A folder is loaded without a question. What fails without the hub raises ModelError, or DataError for a data set,
-    which says that it is not on this machine.
+    which says that it is not on this machine; so does what cannot be kept on this machine.
     """
     if not is_hub_name(name) or Path(name).exists():
         yield
         return
+    with _keeping(name, kind):
+        yield from _access(name, kind)
+
+
+_UNKEPT = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
+"""What the system says where a copy cannot be written: a full disk, a quota, a read-only disk, permissions."""
+
+
+@contextmanager
+def _keeping(name: str, kind: Kind) -> Iterator[None]:
+    """Say that what is loaded cannot be kept on this machine, where that is the reason, and what helps."""
+    try:
+        yield
+    except (ModelError, DataError):
+        raise
+    except Exception as error:
+        reason = _system_error(error)
+        if reason is None:
+            raise
+        from huggingface_hub.constants import HF_HOME
+
+        refusal = DataError if kind == "dataset" else ModelError
+        raise refusal(
+            f"{name} cannot be kept on this machine, below {HF_HOME}: {reason.strerror}. Free some space there, see to "
+            "its permissions, or set HF_HOME to a folder on another disk."
+        ) from error
+
+
+def _system_error(error: BaseException | None) -> OSError | None:
+    """Return the error of the system from which another one came, if a copy cannot be written."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in _UNKEPT:
+            return error
+        error = error.__cause__
+    return None
+
+
+def _access(name: str, kind: Kind) -> Iterator[None]:
+    """Load from the hub, or without an answer of it from the copies on this machine; see :func:`hub_access`."""
     cached = is_cached(name, kind)
     reason = unreachable(cached=cached)
     if not reason:
