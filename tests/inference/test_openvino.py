@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import samesense
-from samesense.data import read_pairs
 from samesense.encoder.cosine import unit
+from samesense.encoder.saving.storage import save
 from samesense.errors import ConfigError, MissingExtraError, ModelError
 from samesense.inference.models import backends
 from samesense.inference.onnx.export import RANGE_TEXTS, RangeTexts, export
@@ -29,13 +29,31 @@ LONG = "the man walks by the river and " * 40
 ODD = ["a", "", "  two   dogs\t", LONG, "unknown Words, Zürich!", LONG + "sea"]
 
 
+EXPORT = """
+import signal, sys
+from samesense.inference.onnx.export import export
+model, pairs, output = sys.argv[1:]
+export(model, output, int8=True, openvino_int8=True, pairs=read_pairs(pairs))
+signal.signal(signal.SIGINT, lambda *_: print("handled"))
+signal.raise_signal(signal.SIGINT)
+"""
+
+
 @pytest.fixture(scope="module")
-def folder(tiny_trunk, toy_pairs, sentences, tmp_path_factory):
+def exporting(tiny_trunk, toy_pairs, sentences, tmp_path_factory):
+    """A process that has exported a model, and its folder."""
     pytest.importorskip("nncf", reason="needs the extra openvino-export")
-    folder = tmp_path_factory.mktemp("openvino") / "model"
-    pairs = read_pairs(toy_pairs / "dev.tsv")
-    export(whitened(tiny_trunk, sentences), folder, int8=True, openvino_int8=True, pairs=pairs)
-    return folder
+    folder = tmp_path_factory.mktemp("openvino")
+    save(whitened(tiny_trunk, sentences), folder / "trained")
+    arguments = [folder / "trained", toy_pairs / "dev.tsv", folder / "model"]
+    return subprocess.run([sys.executable, "-c", EXPORT, *map(str, arguments)], capture_output=True, text=True), folder
+
+
+@pytest.fixture(scope="module")
+def folder(exporting):
+    done, folder = exporting
+    assert done.returncode == 0, done.stderr
+    return folder / "model"
 
 
 def test_the_vectors_are_those_of_torch(folder, sentences):
@@ -114,19 +132,8 @@ def test_a_signal_arrives_once_encoders_are_gone(folder):
     assert (done.returncode, done.stdout) == (0, "handled\n"), done.stderr
 
 
-def test_a_signal_arrives_after_an_export(tiny_trunk, toy_pairs, sentences, tmp_path):
-    code = (
-        "import signal, sys\n"
-        "from samesense.data import read_pairs\n"
-        "from samesense.inference.onnx.export import export\n"
-        "trunk, pairs, output = sys.argv[1:]\n"
-        "export(trunk, output, openvino_int8=True, pairs=read_pairs(pairs))\n"
-        "signal.signal(signal.SIGINT, lambda *_: print('handled'))\n"
-        "signal.raise_signal(signal.SIGINT)\n"
-    )
-    arguments = [str(tiny_trunk), str(toy_pairs / "dev.tsv"), str(tmp_path / "model")]
-    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True)
-    assert done.returncode == 0 and "handled" in done.stdout, done.stderr
+def test_a_signal_arrives_after_an_export(exporting):
+    assert "handled" in exporting[0].stdout, exporting[0].stderr
 
 
 def test_a_pickled_encoder_opens_its_folder_again(folder, sentences):

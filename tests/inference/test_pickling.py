@@ -156,18 +156,23 @@ def test_pipelines_of_scikit_learn_are_cloned_and_pickled(openers, kind):
     np.testing.assert_array_equal(restored.predict_proba(TEXTS), fitted.predict_proba(TEXTS))
 
 
+@pytest.fixture(scope="module")
+def spawned():
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        yield pool
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [pytest.param("bi", marks=pytest.mark.long), "cross", "exported", "origin"])
-def test_other_processes_give_the_same_answers(openers, kind):
+def test_other_processes_give_the_same_answers(openers, spawned, kind):
     model = openers[kind]()
     run = model.encode if model.embeds else model.scores
     blocks = [TEXTS[:2], TEXTS[2:]] if model.embeds else [PAIRS[:1], PAIRS[1:]]
     expected = [run(block) for block in blocks]
     for rows, same in zip(joblib.Parallel(2)(joblib.delayed(run)(block) for block in blocks), expected, strict=True):
         np.testing.assert_allclose(rows, same, atol=1e-5)
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        for rows, same in zip(pool.map(run, blocks), expected, strict=True):
-            np.testing.assert_allclose(rows, same, atol=1e-5)
+    for rows, same in zip(spawned.map(run, blocks), expected, strict=True):
+        np.testing.assert_allclose(rows, same, atol=1e-5)
 
 
 def test_a_model_says_what_it_is(openers):

@@ -3,6 +3,8 @@
 import os
 import shutil
 import signal
+import subprocess
+import sys
 import time
 from functools import partial
 from multiprocessing import get_context
@@ -66,6 +68,11 @@ def test_a_full_disk_ends_a_sweep_and_the_same_call_goes_on(toy, tmp_path, monke
     assert jobs == 2 or status_of(plan.cells[1].folder(tmp_path)) == "absent"
     shutil.rmtree(folder / name)
     assert run(plan, tmp_path, jobs=1).finished == 2
+
+
+def test_a_process_hears_of_ctrl_c_and_a_report_is_made_before_torch_is_imported():
+    modules = "samesense.recipes.sweep.workers, samesense.recipes.sweep.report"
+    subprocess.run([sys.executable, "-c", f"import sys; sys.modules['torch'] = None; import {modules}"], check=True)
 
 
 @pytest.mark.posix

@@ -17,7 +17,6 @@ import numpy as np
 from pydantic import Field
 
 from samesense.data import PairData
-from samesense.encoder.maps.standardize import standardize
 from samesense.errors import OutputError, SamesenseError
 from samesense.evaluation.binary import BinaryTask
 from samesense.evaluation.sts import StsTask
@@ -209,6 +208,8 @@ DEV = "dev"
 
 def open_start(job: CellJob) -> Scorer:
     """Make the encoder from which a cell with its settings would start, standardized if they ask for it."""
+    # Load torch, which a report of a sweep has no use for, and a process of a cell imports once it hears of Ctrl-C.
+    from samesense.encoder.maps.standardize import standardize
     from samesense.recipes.run.model_adapters import BiEncoder, start_settings
 
     settings = start_settings(job.cell.settings)

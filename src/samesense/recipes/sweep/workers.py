@@ -18,6 +18,7 @@ from samesense.errors import ConfigError, OutputError
 from samesense.execution.shards.parent import when_parent_ends
 from samesense.execution.shards.spawned import start
 from samesense.execution.threads import cores
+from samesense.execution.torch_import import uncollected
 from samesense.execution.unread import counted
 from samesense.hashes import json_hash
 from samesense.recipes.sweep.cell import CellJob, read_record, record, run_cell, status_of
@@ -209,7 +210,7 @@ def _process_of(job: CellJob, threads: int) -> BaseProcess:
 
 @contextmanager
 def _held_back() -> Iterator[None]:
-    """Have a process that is started here keep Ctrl-C waiting until :func:`_child`, which comes seconds later."""
+    """Keep Ctrl-C waiting, in a process that is started here too: there, until :func:`_child` lets it through."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -259,11 +260,14 @@ def _child(job: CellJob, threads: int) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a script ignores it for what it runs in the background
     when_parent_ends(interrupt_main)
+    # Ctrl-C that was held back is raised where it is let through.
     with suppress(KeyboardInterrupt):
         if hasattr(signal, "pthread_sigmask"):
-            # Within suppress, since a Ctrl-C that was held back is raised here.
             signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
-        import torch
+        # An import takes seconds, and one that is broken off says so.
+        with _held_back(), uncollected():
+            import sentence_transformers  # noqa: F401 - with all that it imports
+            import torch
 
         # By default, each process would take threads for all cores.
         torch.set_num_threads(threads)
