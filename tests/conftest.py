@@ -9,7 +9,8 @@ import socket
 import pytest
 
 from samesense.cli.output import show_messages
-from samesense.execution import progress
+from samesense.execution import progress, speed
+from samesense.recipes.compare import memory
 from tests.messages import forget_listeners
 
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -87,6 +88,20 @@ def _pages_of_runs_have_no_figures(request, monkeypatch):
     """Skip figures, which take seconds a run, unless the test asks for them."""
     if "drawn" not in request.fixturenames:
         monkeypatch.setattr("samesense.reports.run_page._drawn", lambda *draw, **options: "")
+
+
+@pytest.fixture
+def measured():
+    """What models cost is measured for as long as users have it, their memory in a process of its own."""
+
+
+@pytest.fixture(autouse=True)
+def _costs_of_models_take_no_time(request, monkeypatch):
+    """Time one pass a round, and say some memory, where measuring would take seconds, unless the test asks for it."""
+    if "measured" not in request.fixturenames:
+        time_passes = speed._done_a_second
+        monkeypatch.setattr(speed, "_done_a_second", lambda run, seconds: time_passes(run, 0.0))
+        monkeypatch.setattr(memory, "measure_memory", lambda specs, *_: dict.fromkeys(specs, 123.0))
 
 
 @pytest.fixture

@@ -280,7 +280,7 @@ def test_documents_to_a_search(follow):
 
 
 @pytest.mark.long
-def test_four_models_to_a_choice(follow, tmp_path):
+def test_four_models_to_a_choice(follow, measured, tmp_path):
     """Labelled pairs and four models become a recommendation with its interval, cost and a page."""
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import StaticEmbedding

@@ -38,7 +38,7 @@ def test_every_round_has_each_candidate_once_in_either_order(clock):
     assert disturbed == ""
 
 
-def test_a_round_is_as_long_as_it_is_asked_to_be(clock):
+def test_a_round_is_as_long_as_it_is_asked_to_be(clock, measured):
     turns = []
     [speed], _ = time_in_turns([worker("a", [1.0], clock, turns)], rounds=3, seconds=4.0)
     assert (len(turns), speed.rounds) == (12, (10.0, 10.0, 10.0))

@@ -14,7 +14,6 @@ from samesense.evaluation.sts import StsTask, evaluate_pairs
 from samesense.inference.explain import explain
 from samesense.inference.models.load import apply_maps, load
 from samesense.recipes.compare import cost as cost_module
-from samesense.recipes.compare import memory as memory_module
 from samesense.recipes.compare.cost import measure_costs
 from samesense.recipes.compare.models import _seed, name_models, open_models
 from samesense.recipes.compare.recipe import compare, read_runs
@@ -30,13 +29,6 @@ from tests.models import made_model
 from tests.reports.test_runs import run_folder
 
 pytest.importorskip("matplotlib")
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch):
-    """A speed that is measured in a moment."""
-    monkeypatch.setattr(cost_module, "SECONDS", 0.01)
-    monkeypatch.setattr(memory_module, "measure_memory", lambda specs, texts, precision: dict.fromkeys(specs, 123.0))
 
 
 def command(*arguments):
