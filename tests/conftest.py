@@ -80,14 +80,15 @@ def postgres(tmp_path_factory):
 
 @pytest.fixture
 def drawn():
-    """The page of a run has its figures."""
+    """Pages have their figures."""
 
 
 @pytest.fixture(autouse=True)
-def _pages_of_runs_have_no_figures(request, monkeypatch):
-    """Skip figures, which take seconds a run, unless the test asks for them."""
+def _pages_have_no_figures(request, monkeypatch):
+    """Leave the drawing of figures out of pages, which takes seconds, unless the test asks for it."""
     if "drawn" not in request.fixturenames:
         monkeypatch.setattr("samesense.reports.run_page._drawn", lambda *draw, **options: "")
+        monkeypatch.setattr("samesense.reports.markup.inline_svg", lambda plot, prefix: f'<svg id="{prefix}"></svg>')
 
 
 @pytest.fixture

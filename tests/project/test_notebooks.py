@@ -43,7 +43,6 @@ def test_there_are_six():
 def test_runs_from_top_to_bottom(path, tiny_desk, tmp_path, monkeypatch):
     monkeypatch.setattr("samesense.encoder.names.default_folder", lambda: tiny_desk)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("samesense.reports.page.figure", lambda plot: "")  # drawing takes seconds a page
     language_model = str(small_worded_causal(tmp_path))
     namespace = {"__name__": "notebook"}
     outputs = []

@@ -173,7 +173,7 @@ def test_light_and_dark_are_both_given(page):
     assert all(defined.count(name) == 2 for name in used)
 
 
-def test_the_page_is_the_same_each_time(page):
+def test_the_page_is_the_same_each_time(page, drawn):
     assert html_page(content()) == page
 
 
