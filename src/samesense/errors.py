@@ -9,6 +9,7 @@
     ├── ModelError              a model folder or name cannot be read, or gave unusable output
     ├── OutputError             writing would overwrite or lose something
     │   └── UnwrittenError      a finished result could not be written; it holds the result
+    ├── UnfinishedError         a part of the work failed; it holds the result of the others
     └── MissingExtraError       an optional dependency is needed and absent
 
 A message says the rule, what was received, and the likely fix.
@@ -81,6 +82,18 @@ class UnwrittenError(OutputError):
             yield
         except OutputError as error:
             raise cls(str(error), result) from error
+
+
+class UnfinishedError(SamesenseError):
+    """A part of the work failed, such as one of several data sets.
+
+    Attributes:
+        result: what the function would have returned, as far as it is finished.
+    """
+
+    def __init__(self, message: str, result: Any) -> None:
+        super().__init__(message)
+        self.result = result
 
 
 class MissingExtraError(SamesenseError):

@@ -8,7 +8,7 @@ import pytest
 import samesense
 from samesense.encoder.assembly.build import build
 from samesense.encoder.saving.storage import save
-from samesense.errors import OutputError, UnwrittenError
+from samesense.errors import DataError, OutputError, UnfinishedError, UnwrittenError
 from samesense.inference.models.load import load
 
 FULL = "No space left on device"
@@ -69,6 +69,22 @@ def test_figures_are_shown(run, fill_disk, folder, labelled, tmp_path, monkeypat
     assert printed in out.lower()
     if json_flag:
         assert all(map(json.loads, out.splitlines()))
+
+
+def test_a_set_without_a_figure_does_not_stop_the_others(run, folder, labelled, tmp_path):
+    equal = tmp_path / "equal.tsv"
+    equal.write_text("sentence1\tsentence2\tscore\na dog\ta cat\t1\na dog\ta cat\t2\n", encoding="utf-8")
+    results = tmp_path / "r.jsonl"
+    code, out, err = run("evaluate", folder, "--data", equal, labelled, "--output", results)
+    assert code == 2
+    assert "labelled.tsv" in out and "labelled.tsv" in results.read_text(encoding="utf-8")
+    assert "mean" not in out
+    assert "error: equal.tsv: The correlation is undefined because scores are all" in err
+    with pytest.raises(UnfinishedError, match=r"^equal\.tsv: The correlation is undefined") as caught:
+        samesense.evaluate(folder, [equal, labelled])
+    assert {result.dataset for result in caught.value.result} == {"labelled.tsv"}
+    with pytest.raises(DataError, match=r"^equal\.tsv: The correlation is undefined"):
+        samesense.evaluate(folder, equal)
 
 
 def test_figures_of_a_drift_are_shown_without_its_map(run, fill_disk, tiny_trunk, sentences, tmp_path):

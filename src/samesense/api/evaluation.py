@@ -12,7 +12,7 @@ from samesense.api.data import Scale, labelled_pairs
 from samesense.choices import CalibrationMap, ThresholdTarget, check_choice, check_list, check_named, words_of
 from samesense.data.rows.sources import Source, as_sources, names_among
 from samesense.data.rows.table_options import Header, Quoting, reads_tables
-from samesense.errors import ConfigError, UnwrittenError
+from samesense.errors import ConfigError, DataError, ModelError, UnfinishedError, UnwrittenError
 from samesense.execution.progress import stage
 from samesense.execution.unread import logs_unread
 from samesense.types import Precision
@@ -73,6 +73,9 @@ def evaluate(  # noqa: PLR0913 - the flags of the command
     Returns:
         A list of :class:`~samesense.types.Result` that prints as a table, with a row for each data set and for the
         mean of each suite. It holds the results on each subset too.
+
+    Raises:
+        UnfinishedError: if there is no figure for a data set; its ``result`` has those of the others.
     """
     from samesense.evaluation.averages import suite_averages
     from samesense.evaluation.suites import find_tasks
@@ -98,16 +101,18 @@ def evaluate(  # noqa: PLR0913 - the flags of the command
     loaded = load(model, precision=precision, fit_texts=_fit_texts(texts), cache=True)
     results = Results()
     evidence: list[Evidence] = []
+    failures: list[str] = []
     with _kept_named(output, results):
         try:
             for task in selected.tasks:
                 task.intervals = intervals
-                with stage(f"evaluate on {task.dataset}"):
+                with _failing(failures, task.dataset, alone=len(selected.tasks) == 1):
                     outcome = task.evaluate(loaded)
-                results += outcome.results
-                evidence += outcome.evidence
-            # An average gets its interval from the evidence of its members.
-            results += suite_averages(results, evidence if intervals else ())
+                    results += outcome.results
+                    evidence += outcome.evidence
+            # An average gets its interval from the evidence of its members, of which none may lack.
+            if not failures:
+                results += suite_averages(results, evidence if intervals else ())
         finally:  # keep the finished sets, which may have taken hours, when one fails or is interrupted
             if output is not None and results:
                 with UnwrittenError.holding(results):
@@ -115,7 +120,24 @@ def evaluate(  # noqa: PLR0913 - the flags of the command
     for task in selected.tasks:
         if remark := task.remark():
             logger.info(f"{task.dataset}: {remark}")
+    if failures:
+        raise UnfinishedError(" ".join(failures), results)
     return results
+
+
+@contextmanager
+def _failing(failures: list[str], dataset: str, *, alone: bool) -> Iterator[None]:
+    """Note why a data set has no figure, so that the others are evaluated; raise it of one that is ``alone``."""
+    try:
+        with stage(f"evaluate on {dataset}"):
+            yield
+    except (DataError, ModelError) as error:
+        message = f"{dataset}: {error}"
+        # A model that fails would fail on the others too.
+        if alone or isinstance(error, ModelError):
+            error.args = (message,)
+            raise
+        failures.append(message)
 
 
 @logs_unread

@@ -15,7 +15,7 @@ from cyclopts import Parameter
 
 from samesense.cli.colour import painted
 from samesense.cli.hyphens import HYPHENS
-from samesense.errors import ConfigError, UnwrittenError
+from samesense.errors import ConfigError, UnfinishedError, UnwrittenError
 from samesense.execution.progress import note_message
 from samesense.execution.ranks import is_main
 from samesense.execution.unread import current
@@ -139,10 +139,10 @@ def put_row(*cells: object) -> None:
 
 @contextmanager
 def shown_if_unwritten(show: Callable[[Any], None]) -> Iterator[None]:
-    """Write a result to standard output by ``show`` if it could not be written to its file."""
+    """Write a result to standard output by ``show`` if it could not be written to its file, or is not complete."""
     try:
         yield
-    except UnwrittenError as error:
+    except (UnfinishedError, UnwrittenError) as error:
         show(error.result)
         raise
 

@@ -33,7 +33,7 @@ def evaluate(
     def show(results: Results) -> None:
         if json:
             put_json(results.to_dicts())
-        else:
+        elif results:
             put(results.table(subsets=subsets))
 
     with shown_if_unwritten(show):
