@@ -112,8 +112,8 @@ def shown(monkeypatch):
     monkeypatch.setattr(progress, "INTERVAL", 0.0)
 
 
-def random_bert(folder, words):
-    """Save a bare, random, three-layer BERT with a tokenizer of these words, and return its folder."""
+def random_bert(folder, words, layers=3):
+    """Save a bare, random, shallow BERT with a tokenizer of these words, and return its folder."""
     import torch
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
     from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
@@ -131,7 +131,7 @@ def random_bert(folder, words):
     config = BertConfig(
         vocab_size=len(vocabulary),
         hidden_size=32,
-        num_hidden_layers=3,
+        num_hidden_layers=layers,
         num_attention_heads=2,
         intermediate_size=64,
         max_position_embeddings=64,

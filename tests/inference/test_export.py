@@ -131,11 +131,7 @@ def test_deterministic_bits_by_torch(folder, sentences, precision):
 
 @pytest.mark.parametrize(
     "pooling",
-    [
-        "cls",
-        *(pytest.param(it, marks=pytest.mark.long) for it in ("max", "lasttoken", "last-2")),
-        "first-last of embeddings",
-    ],
+    [*(pytest.param(it, marks=pytest.mark.long) for it in ("max", "lasttoken", "last-2")), "first-last of embeddings"],
 )
 def test_every_pooling(tiny_trunk, tmp_path, sentences, pooling):
     name, _, of = pooling.partition(" of ")
@@ -167,8 +163,8 @@ def test_padding_stands_on_the_side_of_the_model(folder):
     assert mask.tolist() == [[0] * (width - len(row)) + [1] * len(row) for row in ids]
 
 
-def test_a_model_whose_vectors_depend_on_padding_is_refused(tiny_trunk, tmp_path):
-    model = build(str(tiny_trunk), device="cpu")
+def test_a_model_whose_vectors_depend_on_padding_is_refused(one_layer, tmp_path):
+    model = build(str(one_layer), device="cpu")
     model.tokenizer.padding_side = "left"  # a BERT counts positions from the padding on
     with pytest.raises(ModelError, match="the model's own vectors"):
         export(model, tmp_path / "out")
@@ -247,9 +243,9 @@ MODES = ("cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoke
 
 
 @pytest.mark.parametrize("side", ["right", pytest.param("left", marks=pytest.mark.long)])
-def test_a_prompt_that_no_pooling_reads(tiny_trunk, tmp_path, sentences, side):
+def test_a_prompt_that_no_pooling_reads(one_layer, tmp_path, sentences, side):
     if side == "left":  # a model that counts no positions from the padding on
-        tokenizer = AutoTokenizer.from_pretrained(tiny_trunk, padding_side=side)
+        tokenizer = AutoTokenizer.from_pretrained(one_layer, padding_side=side)
         config = LlamaConfig(
             vocab_size=100,
             hidden_size=16,
@@ -259,10 +255,10 @@ def test_a_prompt_that_no_pooling_reads(tiny_trunk, tmp_path, sentences, side):
             max_position_embeddings=64,
             pad_token_id=0,
         )
-        tiny_trunk = tmp_path / "trunk"
-        LlamaModel(config).save_pretrained(tiny_trunk)
-        tokenizer.save_pretrained(tiny_trunk)
-    trunk = Transformer(str(tiny_trunk))
+        one_layer = tmp_path / "trunk"
+        LlamaModel(config).save_pretrained(one_layer)
+        tokenizer.save_pretrained(one_layer)
+    trunk = Transformer(str(one_layer))
     pooling = Pooling(trunk.get_embedding_dimension(), MODES, include_prompt=False)
     model = SentenceTransformer(modules=[trunk, pooling], prompts={"mine": "the old dog: "}, default_prompt_name="mine")
     texts = [text for text in (*sentences, *ODD) if text]
@@ -313,13 +309,16 @@ def test_what_a_graph_cannot_hold_is_refused_in_a_sentence_before_anything_is_wr
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_module_of_somebody_else_is_recorded_where_it_is_one_of_the_known(tiny_trunk, tmp_path, sentences):
-    model = SentenceTransformer(modules=[Transformer(str(tiny_trunk)), Pooling(32, "mean"), Doubled()], device="cpu")
-    check_same(model, tmp_path / "out", sentences)
+def test_a_module_of_somebody_else_is_recorded_where_it_is_one_of_the_known(one_layer, tmp_path, sentences, caplog):
+    modules = [*build(str(one_layer), device="cpu", pooling="cls"), Doubled()]
+    encoder = check_same(SentenceTransformer(modules=modules, device="cpu"), tmp_path / "out", sentences)
+    assert encoder.description.pooling == "cls"
+    # Texts of the check are nobody's loss.
+    assert "longer than" not in caplog.text and "hold nothing" not in caplog.text
 
 
-def test_what_torch_cannot_record_is_said_in_a_sentence(tiny_trunk, tmp_path, capfd):
-    model = build(str(tiny_trunk), device="cpu")
+def test_what_torch_cannot_record_is_said_in_a_sentence(one_layer, tmp_path, capfd):
+    model = build(str(one_layer), device="cpu")
     real = model[1].forward
 
     def forward(features, **options):
@@ -334,11 +333,6 @@ def test_what_torch_cannot_record_is_said_in_a_sentence(tiny_trunk, tmp_path, ca
     assert "\n" not in str(error.value) and len(str(error.value)) < 600
     assert len(written.out + written.err) < 2000, written
     assert list(tmp_path.iterdir()) == []
-
-
-def test_texts_of_the_check_are_nobodys_loss(tiny_trunk, tmp_path, caplog):
-    export(build(str(tiny_trunk), device="cpu"), tmp_path / "out")
-    assert "longer than" not in caplog.text and "hold nothing" not in caplog.text
 
 
 def test_states_of_tokens_are_a_second_output(folder, sentences):

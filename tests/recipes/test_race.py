@@ -26,6 +26,8 @@ from samesense.results.results import Results
 from samesense.types import Result
 from tests.command import run_command
 
+FORMS = run.FORMS
+
 
 @pytest.fixture
 def short(monkeypatch):
@@ -502,11 +504,8 @@ def test_a_form_that_was_begun_goes_on_as_it_was(monkeypatch, tmp_path):
 
 @pytest.mark.slow
 def test_smaller_forms_of_the_winner(asked, monkeypatch, toy_pairs):
-    monkeypatch.undo()
     pytest.importorskip("onnxruntime")
-    ticks = itertools.count()
-    monkeypatch.setattr(clock, "now", lambda: next(ticks) / 1000)
-    monkeypatch.setattr(entrants, "LOSSES", {"scored": ("cosent",)})
+    monkeypatch.setattr(run, "FORMS", FORMS)
     monkeypatch.setattr(entrants, "RATES", {"transformer": (1e-3,)})
     held = samesense.race(**{**asked, "data": toy_pairs / "train.tsv", "cpu_drop": 100})
     assert {line_record.form for line_record in held.lines} == {"start", "trained", "int8", "layers", "static"}
