@@ -7,13 +7,16 @@ import tarfile
 import pytest
 
 import samesense
+from samesense.data.columns.unread_columns import _UNREAD
 from samesense.data.kinds import detect_kind
 from samesense.data.pairs.read import read_pairs
+from samesense.data.rows.sources import list_rows
 from samesense.data.sentences import all_texts
 from samesense.data.texts import read_texts
 from samesense.data.tuples.read import read_tuples
 from samesense.errors import DataError
 from samesense.evaluation.suites import find_tasks
+from samesense.inference.scoring.columns import text_columns
 from samesense.inference.shards.input import split_shards
 from tests.messages import listen
 
@@ -121,6 +124,29 @@ def test_texts_as_bytes_of_python_are_warned_of_once(tmp_path):
         f"{path}: the texts of column {name!r} are written as bytes of Python, such as " in message
         for name, message in zip(("sentence1", "sentence2"), messages, strict=True)
     ] == [True, True]
+
+
+def test_texts_as_bytes_of_python_are_warned_of_wherever_texts_are_read(tmp_path):
+    texts = [f"b'{first}'" for first, _, _ in PAIRS]
+    labels = ["even" if row % 2 else "odd" for row in range(len(texts))]
+    path = write(tmp_path / "a.tsv", ("text", "label"), zip(texts, labels, strict=True), "\t")
+    anchors = write(tmp_path / "b.tsv", ("anchor", "positive"), [(text, text[::-1]) for text in texts], "\t")
+    readings = {
+        path: [read_texts, lambda source: read_texts(source, "text"), lambda source: list(all_texts(source))],
+        anchors: [read_tuples, lambda source: text_columns(list_rows(source), None, str(source))],
+    }
+    for source, reads in readings.items():
+        for read in reads:
+            _UNREAD.clear()
+            messages = listen()
+            read(str(source))
+            assert sum("are written as bytes of Python" in message for message in messages) == 1
+
+
+def test_objects_are_named_where_texts_are_read(tmp_path):
+    path = write_lines(tmp_path / "a.jsonl", [{"pair": {"a": first, "b": second}} for first, second, _ in PAIRS])
+    for read in (read_texts, lambda source: text_columns(list_rows(source), None, str(source))):
+        assert "By the first rows, column 'pair' holds objects, which are not read" in refusal(path, read)
 
 
 def test_columns_beside_a_guessed_one_are_named(tmp_path):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from samesense.data.columns.guesses import text_column
-from samesense.data.columns.unread_columns import log_unread
+from samesense.data.columns.unread_columns import log_unread, warn_of_bytes
 from samesense.data.documents import document_files
 from samesense.data.extraction.files import holds_document_files, read_document_file
 from samesense.data.passages import cut_passages
@@ -204,6 +204,8 @@ def _choose_column(rows: Sequence[Row], columns: str | None, source: Source) -> 
         if not in_memory(source):
             logger.info(f"{name}: texts of column {column!r}")
         log_unread(rows, [column], name, "To read another: `columns`", metadata=False)
+    else:
+        warn_of_bytes(rows, [column], name)
     return column
 
 

@@ -16,9 +16,11 @@ from samesense.data.columns.header_line import (
 from samesense.data.columns.text_columns import (
     MOST_LOOKED_INTO,
     SNIFFED_ROWS,
+    describe_objects,
     find_text_columns,
     has_repeated_values,
     is_text_column,
+    object_columns,
     refuse_lists,
     refuse_objects,
 )
@@ -75,6 +77,10 @@ def text_column(rows: Sequence[Row], columns: str | None, source: str) -> str:
             refuse_objects(rows, candidates[0], source)
         return candidates[0]
     problem = "no column of texts could be found"
+    objects = [] if candidates else object_columns(rows)
+    if objects:
+        described = describe_objects(rows, objects[0])
+        raise DataError(f"{source}: {problem}. Its columns: {listed(names)}. By the first rows, {described}")
     if candidates:
         problem = f"several columns hold texts ({listed(candidates)})"
     example = "NAME"

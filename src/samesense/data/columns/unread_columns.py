@@ -51,6 +51,7 @@ def log_unread(
         metadata: whether to name columns without texts too; ``False`` where the output may include them.
     """
     first_rows = rows[:_UNREAD_ROWS]
+    warn_of_bytes(first_rows, columns, source)
     read = {*columns, *besides}
     unread = [name for name in names_in(first_rows) if name not in read and name.strip()]
     key = (source, *columns, "", *unread)
@@ -63,7 +64,7 @@ def log_unread(
     without_texts = [name for name in reportable if name not in text_set]
     if texts:
         logger.warning(_unread_warning(texts, columns, source, fix))
-    warn_of_marked_rows(first_rows, [*read, *texts], source)
+    _warn_of_marks(first_rows, [*read, *texts], source)
     if without_texts and metadata:
         logger.info(f"{source}: not read: {listed(without_texts, MOST_NAMED)}")
 
@@ -71,8 +72,14 @@ def log_unread(
 def warn_of_marked_rows(rows: Sequence[Row], columns: Collection[str], source: str) -> None:
     """Warn once of a column besides those that are read which says of each row what must be known to use it.
 
-    That is its split, such as train and test, or whether an annotator accepted it.
+    That is its split, such as train and test, or whether an annotator accepted it. Texts that are read are looked at
+    too, see :func:`warn_of_bytes`.
     """
+    warn_of_bytes(rows, columns, source)
+    _warn_of_marks(rows, columns, source)
+
+
+def _warn_of_marks(rows: Sequence[Row], columns: Collection[str], source: str) -> None:
     first_rows = rows[:_UNREAD_ROWS]
     for name in names_in(first_rows):
         key = (source, "split", name)
@@ -90,7 +97,7 @@ def warn_of_marked_rows(rows: Sequence[Row], columns: Collection[str], source: s
             _UNREAD.add(key)
             logger.warning(
                 f"{source}: column {name!r} says what an annotator answered, such as {refused!r}, and is not read: "
-                "rows of all answers are read, with the labels that were refused. Write a file of those with 'accept'."
+                "rows of all answers are read, also with labels that were refused. Write a file of those with 'accept'."
             )
 
 
