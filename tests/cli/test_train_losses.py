@@ -116,12 +116,13 @@ def test_pairs_without_groups_are_refused(run, tmp_path):
     assert "only pairs with the same first text are compared, and 0 of" in err.splitlines()[-1]
 
 
-def test_only_dev_can_be_auto(run, binary, tmp_path):
-    code, out, err = run(binary, "-o", tmp_path / "run", "--dry-run", "--test", "auto")
+def test_only_dev_can_be_auto(run, binary, tiny_trunk, tmp_path):
+    options = (binary, "-o", tmp_path / "run", "--dry-run", "--model", tiny_trunk)
+    code, out, err = run(*options, "--test", "auto")
     assert (code, out) == (2, "")
     assert "auto" in err.splitlines()[-1]
     for option in ("--dev", "--test"):
-        assert run(binary, "-o", tmp_path / "run", "--dry-run", option, "none")[0] == 0
+        assert run(*options, option, "none")[0] == 0
 
 
 def test_labels_that_do_not_fit_are_refused_in_a_dry_run_too(run, toy_pairs, tmp_path):

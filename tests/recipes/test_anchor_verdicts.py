@@ -11,7 +11,7 @@ from samesense.recipes.held_out.pairs import HELD_OUT_TUPLES
 from samesense.recipes.planning.plan import plan
 from samesense.recipes.run.outcome.conclude import reason_to_keep
 from samesense.reports.run_verdict import Finding, Verdict
-from tests.recipes.test_verdicts import WORDS
+from tests.recipes.conftest import WORDS
 
 QUICK = {"max_steps": 4, "batch_size": 16, "precision": "float32", "learning_rate": 1e-4, "report": False}
 
@@ -26,8 +26,8 @@ def some_rows(count):
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    return samesense.train(some_rows(120), output=tmp_path_factory.mktemp("runs") / "run", model="default", **QUICK)
+def run(reader, tmp_path_factory):
+    return samesense.train(some_rows(120), output=tmp_path_factory.mktemp("runs") / "run", model=reader, **QUICK)
 
 
 def test_a_run_has_a_verdict_on_anchors_held_out(run):
@@ -39,21 +39,21 @@ def test_a_run_has_a_verdict_on_anchors_held_out(run):
     assert set(rows[0]) == {"anchor", "positives", "negatives"}
 
 
-def test_the_model_is_then_trained_on_all_unless_the_start_is_kept(run, tmp_path):
+def test_the_model_is_then_trained_on_all_unless_the_start_is_kept(reader, run, tmp_path):
     assert bool(run.verdict.keep_reason) != bool(run.verdict.refit)
-    trained = samesense.train(some_rows(120), output=tmp_path / "run", model="default", keep_start="never", **QUICK)
+    trained = samesense.train(some_rows(120), output=tmp_path / "run", model=reader, keep_start="never", **QUICK)
     assert trained.verdict.refit == "model/ was then trained on all 120 anchors, by the same settings"
     once = samesense.train(
-        some_rows(120), output=tmp_path / "once", model="default", keep_start="never", refit=False, **QUICK
+        some_rows(120), output=tmp_path / "once", model=reader, keep_start="never", refit=False, **QUICK
     )
     assert once.verdict.task.end == pytest.approx(trained.verdict.task.end, abs=1e-6)
     vectors = [samesense.load(run.folder, precision="float32").encode(["0 red blue"]) for run in (trained, once)]
     assert not np.allclose(*vectors, atol=1e-5)
 
 
-def test_a_test_of_their_kind_gives_the_verdict_and_chooses_nothing(tmp_path):
+def test_a_test_of_their_kind_gives_the_verdict_and_chooses_nothing(reader, tmp_path):
     rows = some_rows(90)
-    run = samesense.train(rows[:60], test=[*rows[60:], *rows[:2]], output=tmp_path / "run", model="default", **QUICK)
+    run = samesense.train(rows[:60], test=[*rows[60:], *rows[:2]], output=tmp_path / "run", model=reader, **QUICK)
     task = run.verdict.task
     assert (task.role, task.metric, task.n, task.trained_on) == ("test", "mrr", 32, 2)
     assert "32 examples each to find its positives among 32 texts" in task.examples()
@@ -73,21 +73,21 @@ def test_a_test_of_their_kind_gives_the_verdict_and_chooses_nothing(tmp_path):
         ("cross-fitted dev", 19, -0.01, True),
     ],
 )
-def test_what_cannot_choose_keeps_the_start_only_where_harm_is_shown(role, rarer, high, is_kept):
+def test_what_cannot_choose_keeps_the_start_only_where_harm_is_shown(reader, role, rarer, high, is_kept):
     figures = {"n": 200, "metric": "mrr", "start": 0.90, "end": 0.88, "low": -0.05, "high": high, "p_value": 0.2}
     finding = Finding(role=role, dataset="made", rarer=rarer, **figures)
-    job = SimpleNamespace(settings=SimpleNamespace(keep_start="unless-higher", model="default"))
+    job = SimpleNamespace(settings=SimpleNamespace(keep_start="unless-higher", model=reader))
     reason = reason_to_keep(job, Verdict(task=finding), untuned=False)
     assert bool(reason) == is_kept
 
 
 @pytest.mark.parametrize("way", ["dev", "none", "few"])
-def test_no_anchors_are_held_out_where_others_decide_or_they_are_too_few(way):
+def test_no_anchors_are_held_out_where_others_decide_or_they_are_too_few(reader, way):
     options = {"dev": "none"} if way == "none" else {}
     rows = some_rows(50 if way == "few" else 120)
     if way == "dev":
         options["dev"] = samesense.read([("a b", "a c", 1), ("d e", "f g", 0), ("h i", "h k", 1)])
-    planned = plan(rows, settings={"model": "default"}, **options)
+    planned = plan(rows, settings={"model": reader}, **options)
     held_out = planned.train.held_out
     assert held_out is None or held_out.data is None
     assert not planned.refit

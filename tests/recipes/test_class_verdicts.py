@@ -27,8 +27,8 @@ def tuples(count, classes=3):
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    return samesense.train(labelled(120), output=tmp_path_factory.mktemp("runs") / "run", model="default", **QUICK)
+def run(reader, tmp_path_factory):
+    return samesense.train(labelled(120), output=tmp_path_factory.mktemp("runs") / "run", model=reader, **QUICK)
 
 
 def test_a_run_has_a_verdict_on_texts_held_out(run):
@@ -39,9 +39,9 @@ def test_a_run_has_a_verdict_on_texts_held_out(run):
     assert Counter(row["label"] for row in rows) == {"class 0": 8, "class 1": 8, "class 2": 8}
 
 
-def test_the_model_is_then_trained_on_all_unless_the_start_is_kept(run, tmp_path):
+def test_the_model_is_then_trained_on_all_unless_the_start_is_kept(reader, run, tmp_path):
     assert bool(run.verdict.keep_reason) != bool(run.verdict.refit)
-    trained = samesense.train(labelled(120), output=tmp_path / "run", model="default", keep_start="never", **QUICK)
+    trained = samesense.train(labelled(120), output=tmp_path / "run", model=reader, keep_start="never", **QUICK)
     assert trained.verdict.refit.startswith("model/ was then trained on all 120")
 
 
@@ -78,10 +78,10 @@ def test_a_text_of_each_class_at_least_is_trained_on():
     assert set(train.classes.values()) == set(data.classes.values())
 
 
-def test_a_test_of_their_kind_gives_the_verdict_and_chooses_nothing(tmp_path):
+def test_a_test_of_their_kind_gives_the_verdict_and_chooses_nothing(reader, tmp_path):
     rows = labelled(150)
     train, test = rows[:120], [*rows[120:], *rows[:3]]
-    run = samesense.train(train, test=test, output=tmp_path / "run", model="default", **QUICK)
+    run = samesense.train(train, test=test, output=tmp_path / "run", model=reader, **QUICK)
     task = run.verdict.task
     assert (task.role, task.metric, task.n, task.trained_on) == ("test", "accuracy", 33, 3)
     assert "each to be put into its class by a classifier that learns from 120 others" in task.examples()
@@ -91,22 +91,22 @@ def test_a_test_of_their_kind_gives_the_verdict_and_chooses_nothing(tmp_path):
     assert (manifest["data"]["train"]["rows"], manifest["data"]["test"]["rows"]) == (120, 33)
 
 
-def test_what_of_a_test_is_left_out_or_trained_on_is_said_before_the_training():
+def test_what_of_a_test_is_left_out_or_trained_on_is_said_before_the_training(reader):
     rows = labelled(150)
     test = [*rows[100:], *rows[:5], *rows[100:110], {"text": rows[120]["text"], "label": "class 1"}]
-    text = "\n".join(plan(rows[:100], test=test, settings={"model": "default"}).lines())
+    text = "\n".join(plan(rows[:100], test=test, settings={"model": reader}).lines())
     assert "beside the start: 54 texts each to be put into its class" in text
     assert "5 texts of test are trained on: scores on them are too high" in text
     assert "left out: 1 sentences of several classes, 10 repeated rows" in text
 
 
-def test_a_test_that_can_give_no_figure_is_refused_before_the_training():
+def test_a_test_that_can_give_no_figure_is_refused_before_the_training(reader):
     with pytest.raises(DataError, match="accuracy takes 20 texts to test, of two classes or more; got 10 of 3"):
-        plan(labelled(120), test=labelled(130)[120:], settings={"model": "default"}).lines()
+        plan(labelled(120), test=labelled(130)[120:], settings={"model": reader}).lines()
     pairs = samesense.read([("a b", "a c", 1), ("d e", "f g", 0), ("h i", "h k", 1)])
     test = tuples(40)
     with pytest.raises(ConfigError, match=f"two are called {pairs.name}"):
-        plan(labelled(120), test=replace(test, name=pairs.name), guard=pairs, settings={"model": "default"}).lines()
+        plan(labelled(120), test=replace(test, name=pairs.name), guard=pairs, settings={"model": reader}).lines()
 
 
 def test_other_labels_are_other_data():
@@ -119,28 +119,28 @@ def test_other_labels_are_other_data():
     assert first.anchors == second.anchors and first.sha256 != second.sha256
 
 
-def test_what_was_held_out_goes_with_its_run(run, tmp_path):
+def test_what_was_held_out_goes_with_its_run(reader, run, tmp_path):
     folder = shutil.copytree(run.folder, tmp_path / "run")
-    samesense.train(labelled(120), dev="none", output=folder, overwrite=True, model="default", **QUICK)
+    samesense.train(labelled(120), dev="none", output=folder, overwrite=True, model=reader, **QUICK)
     assert not (folder / HELD_OUT_TUPLES).exists()
 
 
-def test_a_test_of_other_classes_or_of_another_kind_is_refused():
+def test_a_test_of_other_classes_or_of_another_kind_is_refused(reader):
     with pytest.raises(DataError, match="'class 9' is among its classes, and not among those of"):
-        plan(labelled(120), test=[*labelled(30), {"text": "a b", "label": "class 9"}], settings={"model": "default"})
+        plan(labelled(120), test=[*labelled(30), {"text": "a b", "label": "class 9"}], settings={"model": reader})
     for role in ("test", "dev"):
         with pytest.raises(DataError, match=f"`{role}` takes labelled pairs, and these are anchors with positives"):
-            plan(labelled(120), settings={"model": "default"}, **{role: some_rows(30)})
+            plan(labelled(120), settings={"model": reader}, **{role: some_rows(30)})
     with pytest.raises(DataError, match="`test` takes labelled pairs"):
-        plan(some_rows(120), test=tuples(40), settings={"model": "default"})
+        plan(some_rows(120), test=tuples(40), settings={"model": reader})
 
 
 @pytest.mark.parametrize("way", ["dev", "none", "few"])
-def test_no_texts_are_held_out_where_others_decide_or_they_are_too_few(way):
+def test_no_texts_are_held_out_where_others_decide_or_they_are_too_few(reader, way):
     options = {"dev": "none"} if way == "none" else {}
     if way == "dev":
         options["dev"] = samesense.read([("a b", "a c", 1), ("d e", "f g", 0), ("h i", "h k", 1)])
-    planned = plan(labelled(60 if way == "few" else 120), settings={"model": "default"}, **options)
+    planned = plan(labelled(60 if way == "few" else 120), settings={"model": reader}, **options)
     held_out = planned.train.held_out
     assert held_out is None or held_out.data is None
     assert not planned.refit
@@ -148,9 +148,9 @@ def test_no_texts_are_held_out_where_others_decide_or_they_are_too_few(way):
     assert ("no verdict: a verdict takes 20 texts held out" in text) == (way == "few")
 
 
-def test_a_share_that_is_asked_for_is_held_out_and_never_trained_on(tmp_path):
+def test_a_share_that_is_asked_for_is_held_out_and_never_trained_on(reader, tmp_path):
     run = samesense.train(
-        labelled(70), output=tmp_path / "run", model="default", test="hold 0.3", keep_start="never", **QUICK
+        labelled(70), output=tmp_path / "run", model=reader, test="hold 0.3", keep_start="never", **QUICK
     )
     assert (run.verdict.task.metric, run.verdict.task.n, run.verdict.refit) == ("accuracy", 21, "")
     rows = (run.folder / HELD_OUT_TUPLES).read_text(encoding="utf-8").splitlines()

@@ -29,9 +29,11 @@ from samesense.reports import read_results
 from samesense.training.step_scores import STEP_SCORES
 from tests.command import run_command
 from tests.messages import listen
+from tests.recipes.conftest import WORDS
 
 QUICK = {"max_steps": 4, "eval_steps": 2, "batch_size": 16, "precision": "float32", "report": False}
-WORDS = "red blue green old new small large warm cold dry wet loud calm late".split()
+HARMFUL = 0.1
+"""A learning rate by which wrong labels are learnt in a few steps."""
 
 
 def some_rows(count, labels, seed=0):
@@ -341,45 +343,45 @@ def test_a_run_that_was_stopped_in_its_folds_goes_on(tiny_trunk, tmp_path, monke
     ("with_test", "keep_start", "is_kept"),
     [(False, "unless-higher", True), (False, "never", False), (True, "unless-higher", True)],
 )
-def test_a_start_that_training_harms_is_kept(with_test, keep_start, is_kept, tmp_path):
+def test_a_start_that_training_harms_is_kept(with_test, keep_start, is_kept, reader, tmp_path):
     """Reversed labels of some pairs teach the contrary of what the others test."""
     train = [(first, second, 3 - label) for first, second, label in some_rows(80, [0, 1, 2, 3])]
     dev, test = (samesense.read(some_rows(60, [0, 1, 2, 3], seed=seed)) for seed in (1, 2))
-    settings = QUICK | {"model": "default", "learning_rate": 1e-3, "keep_start": keep_start}
+    settings = QUICK | {"model": reader, "learning_rate": HARMFUL, "keep_start": keep_start}
     parts = {"dev": dev} | ({"test": test} if with_test else {})
     run = samesense.train(samesense.read(train), output=tmp_path / "run", **parts, **settings)
     texts = [row[0] for row in some_rows(5, [0, 1])]
-    start = samesense.load("default", precision="float32").encode(texts)
+    start = samesense.load(reader, precision="float32").encode(texts)
     saved = samesense.load(tmp_path / "run", precision="float32").encode(texts)
     assert np.allclose(start, saved, atol=1e-5) == is_kept
     assert ("training did not raise its figure on" in run.verdict.keep_reason) == is_kept
-    assert ("kept: model/ is the start, default" in str(run)) == is_kept
+    assert (f"kept: model/ is the start, {reader}" in str(run)) == is_kept
 
 
-def shifted_start(folder):
-    """Save the default model with a large vector added to all embeddings, so that their cosines are near 1."""
-    model = build("default", device="cpu")
+def shifted_start(reader, folder):
+    """Save the model with a large vector added to all embeddings, so that their cosines are near 1."""
+    model = build(reader, device="cpu")
     shift = np.random.default_rng(0).normal(size=model.get_embedding_dimension()) / 2
     save(append_whitening(model, Whitening(-shift, np.eye(len(shift)), 2, 0)), folder)
     return str(folder)
 
 
-def trained_from_shifted(folder, part):
+def trained_from_shifted(reader, folder, part):
     """Train on labels that teach the contrary of what the pairs of the verdict say."""
     harmful = [(first, second, 3 - label) for first, second, label in some_rows(80, [0, 1, 2, 3])]
     parts = {"dev": some_rows(60, [0, 1, 2, 3], seed=1)}
     if part == "test":
         parts["test"] = some_rows(60, [0, 1, 2, 3], seed=2)
-    settings = QUICK | {"model": shifted_start(folder / "start"), "learning_rate": 1e-3}
+    settings = QUICK | {"model": shifted_start(reader, folder / "start"), "learning_rate": HARMFUL}
     return samesense.train(harmful, output=folder / "run", **parts, **settings)
 
 
 @pytest.mark.parametrize(("part", "is_better"), [("dev", True), ("dev", False), ("test", True)])
-def test_a_start_that_is_kept_is_whitened_where_that_is_better(part, is_better, tmp_path, monkeypatch):
+def test_a_start_that_is_kept_is_whitened_where_that_is_better(part, is_better, reader, tmp_path, monkeypatch):
     compared = standardized_start.compared
     word = "better" if is_better else "no difference"
     monkeypatch.setattr(standardized_start, "compared", lambda *sets: with_word(compared(*sets), word))
-    run = trained_from_shifted(tmp_path, part)
+    run = trained_from_shifted(reader, tmp_path, part)
     is_whitened = part == "dev" and is_better
     assert ("it is the start whitened by 160 training texts" in run.verdict.keep_reason) == is_whitened
     texts = [row[0] for row in some_rows(80, [0, 1])]
@@ -399,9 +401,9 @@ def with_word(verdict, word):
     return SimpleNamespace(word=word, task=verdict.task)
 
 
-def test_a_map_does_not_know_the_texts_that_it_is_judged_by(tmp_path):
+def test_a_map_does_not_know_the_texts_that_it_is_judged_by(reader, tmp_path):
     rows = some_rows(60, [0, 1, 2, 3])
-    settings = QUICK | {"model": shifted_start(tmp_path / "start"), "standardize": "mean"}
+    settings = QUICK | {"model": shifted_start(reader, tmp_path / "start"), "standardize": "mean"}
     planned = plan(rows, folds="auto", settings=settings)
     job = SimpleNamespace(data=planned.train, settings=planned.settings)
     scores = standardized_start._scores_out_of_fold(job, planned.cross_validation.folds).scores
@@ -414,11 +416,11 @@ def test_a_map_does_not_know_the_texts_that_it_is_judged_by(tmp_path):
         assert np.allclose(scores[held_rows], (first * second).sum(axis=1) / lengths, atol=1e-4)
 
 
-def test_a_run_killed_once_it_has_put_back_its_start_evaluates_what_it_trained(tmp_path, monkeypatch):
+def test_a_run_killed_once_it_has_put_back_its_start_evaluates_what_it_trained(reader, tmp_path, monkeypatch):
     """Else the figures of the start would stand in the results as those of the trained model."""
     train = [(first, second, 3 - label) for first, second, label in some_rows(80, [0, 1, 2, 3])]
     parts = {name: some_rows(60, [0, 1, 2, 3], seed=seed) for name, seed in (("dev", 1), ("test", 2))}
-    settings = parts | QUICK | {"model": "default", "learning_rate": 1e-3}
+    settings = parts | QUICK | {"model": reader, "learning_rate": HARMFUL}
     whole = samesense.train(train, output=tmp_path / "whole", **settings)
     assert whole.verdict.keep_reason and whole.verdict.task.end < whole.verdict.task.start
 
@@ -430,15 +432,15 @@ def test_a_run_killed_once_it_has_put_back_its_start_evaluates_what_it_trained(t
     assert resumed.verdict.task.end == pytest.approx(whole.verdict.task.end, abs=1e-6)
     assert resumed.verdict.keep_reason and not (tmp_path / "killed" / "refit").exists()
     texts = [row[0] for row in train[:5]]
-    vectors = [samesense.load(model, precision="float32").encode(texts) for model in ("default", resumed.folder)]
+    vectors = [samesense.load(model, precision="float32").encode(texts) for model in (reader, resumed.folder)]
     assert np.allclose(*vectors, atol=1e-5)
 
 
-def test_pairs_that_were_held_out_of_few_are_trained_on_at_the_end(tmp_path, monkeypatch):
+def test_pairs_that_were_held_out_of_few_are_trained_on_at_the_end(reader, tmp_path, monkeypatch):
     """A run that is killed once the model is replaced evaluates the selected one again, and ends as others do."""
     monkeypatch.setattr(planning, "FEW_PAIRS", 100)
     rows = some_rows(200, [0, 1, 2, 3])
-    settings = QUICK | {"model": "default", "learning_rate": 1e-4}
+    settings = QUICK | {"model": reader, "learning_rate": 1e-4, "keep_start": "never"}
     whole = samesense.train(rows, output=tmp_path / "whole", **settings)
     assert whole.verdict.refit == "model/ was then trained on all 200 pairs, by the same settings"
     assert "refit: model/ was then trained" in str(whole)
@@ -495,11 +497,11 @@ def test_all_pairs_are_trained_to_the_end_unless_an_earlier_state_is_shown_to_be
     assert runner._share_to_train(job, SimpleNamespace(best_step=None, steps=40)) == 1.0
 
 
-def test_a_start_is_not_trained_again(tmp_path, monkeypatch):
+def test_a_start_is_not_trained_again(reader, tmp_path, monkeypatch):
     monkeypatch.setattr(planning, "FEW_PAIRS", 100)
     rows = [
         (first, second, 3 - label) if index % 2 else (first, second, label)
         for index, (first, second, label) in enumerate(some_rows(120, [0, 1, 2, 3]))
     ]
-    run = samesense.train(rows, output=tmp_path / "run", model="default", **(QUICK | {"learning_rate": 1e-3}))
+    run = samesense.train(rows, output=tmp_path / "run", model=reader, **(QUICK | {"learning_rate": HARMFUL}))
     assert bool(run.verdict.keep_reason) != bool(run.verdict.refit)
