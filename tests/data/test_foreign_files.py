@@ -3,6 +3,7 @@
 import json
 import logging
 import tarfile
+from datetime import datetime
 
 import pytest
 
@@ -147,6 +148,16 @@ def test_objects_are_named_where_texts_are_read(tmp_path):
     path = write_lines(tmp_path / "a.jsonl", [{"pair": {"a": first, "b": second}} for first, second, _ in PAIRS])
     for read in (read_texts, lambda source: text_columns(list_rows(source), None, str(source))):
         assert "By the first rows, column 'pair' holds objects, which are not read" in refusal(path, read)
+
+
+@pytest.mark.parametrize("date", [datetime(2024, 5, 4), datetime(2024, 5, 4).date()])
+def test_a_frame_of_dates_and_numbers_in_one_column_is_refused(date):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(PAIRS, columns=["sentence1", "sentence2", "score"])
+    frame["day"] = date
+    assert len(samesense.read(frame)) == len(PAIRS)
+    frame["score"] = pandas.Series([date, None, 3, *range(len(PAIRS) - 3)], dtype=object)
+    assert "row 3: column 'score' holds dates and numbers" in refusal(frame)
 
 
 def test_columns_beside_a_guessed_one_are_named(tmp_path):

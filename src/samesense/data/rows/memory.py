@@ -223,7 +223,9 @@ def _as_table(source: Any) -> Any:
 
     try:
         if hasattr(source, "__arrow_c_stream__"):
-            return pa.table(source)
+            table = pa.table(source)
+            _refuse_numbers_as_dates(source, table)
+            return table
         if hasattr(source, "to_arrow"):
             return source.to_arrow()
         from pyarrow.interchange import from_dataframe
@@ -234,6 +236,26 @@ def _as_table(source: Any) -> Any:
             f"{name_in_memory(source)}: it cannot be read as a table ({first_line(error)}). Columns must hold one type "
             "each: texts as str, scores as numbers."
         ) from error
+
+
+def _refuse_numbers_as_dates(frame: Any, table: Any) -> None:
+    """Raise DataError for a column of dates and numbers, as spreadsheets make it: Arrow makes dates of the numbers."""
+    import pyarrow as pa
+
+    if not hasattr(frame, "iloc"):
+        return
+    # The index of a frame comes after its columns.
+    for position, field in enumerate(table.schema):
+        of_objects = position < frame.shape[1] and str(frame.dtypes.iloc[position]) == "object"
+        if not of_objects or not pa.types.is_temporal(field.type):
+            continue
+        cells = frame.iloc[:, position]
+        row = next((row for row, cell in enumerate(cells, 1) if isinstance(cell, Number) and cell == cell), None)
+        if row is not None:
+            raise DataError(
+                f"{name_in_memory(frame)}, row {row}: column {field.name!r} holds dates and numbers. Spreadsheets make "
+                "dates of numbers such as 5.4: correct these cells, so that the column has one type."
+            )
 
 
 def _without_names(columns: Sequence[str]) -> bool:
