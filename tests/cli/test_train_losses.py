@@ -22,24 +22,23 @@ def binary(tmp_path_factory):
     return path
 
 
-def test_flags_of_a_loss_reach_its_settings(run, binary, tmp_path):
-    code, out, err = run(
-        binary, "-o", tmp_path / "run", "--dry-run", "--loss", "contrastive", "--threshold", "-0.5", "--literal"
-    )
+def test_flags_of_a_loss_reach_its_settings(run, binary, tiny_trunk, tmp_path):
+    flags = ["--model", tiny_trunk, "--loss", "contrastive", "--threshold", "-0.5", "--literal"]
+    code, out, err = run(binary, "-o", tmp_path / "run", "--dry-run", *flags)
     assert code == 0, err
     plan = json.loads(out)
     assert (plan["loss"], plan["threshold"], plan["literal"]) == ("contrastive", -0.5, True)
-    assert "settings: cosent, loss = contrastive, threshold = -0.5, literal = True\n" in err
+    assert ", loss = contrastive, threshold = -0.5, literal = True\n" in err
     assert "contrastive: labels 0 and 1 as they are\n" in err
 
 
-def test_both_directions_and_the_hardness_of_info_nce(run, binary, tmp_path):
-    flags = ["--loss", "info-nce", "--symmetric", "--hardness", 5]
+def test_both_directions_and_the_hardness_of_info_nce(run, binary, tiny_trunk, tmp_path):
+    flags = ["--model", tiny_trunk, "--loss", "info-nce", "--symmetric", "--hardness", 5]
     code, out, err = run(binary, "-o", tmp_path / "run", "--dry-run", *flags)
     assert code == 0, err
     plan = json.loads(out)
     assert (plan["loss"], plan["symmetric"], plan["hardness"]) == ("info-nce", True, 5.0)
-    assert "settings: cosent, loss = info-nce, symmetric = True, hardness = 5.0\n" in err
+    assert ", loss = info-nce, symmetric = True, hardness = 5.0\n" in err
 
 
 @pytest.mark.parametrize(
