@@ -31,6 +31,7 @@ ODD = ["a", "", "  two   dogs\t", LONG, "unknown Words, Zürich!", LONG + "sea"]
 
 EXPORT = """
 import signal, sys
+from samesense.data import read_pairs
 from samesense.inference.onnx.export import export
 model, pairs, output = sys.argv[1:]
 export(model, output, int8=True, openvino_int8=True, pairs=read_pairs(pairs))
