@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
@@ -373,6 +374,23 @@ def test_a_folder_that_may_only_be_read_is_read_and_not_written(folder):
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     for path in folder.parents[:-2]:
         path.chmod(0o755)
+
+
+CHANGE_JOURNAL = (
+    "import sqlite3, sys; print(sqlite3.connect(sys.argv[1], timeout=0).execute('PRAGMA journal_mode = DELETE'))"
+)
+
+
+@pytest.mark.posix
+def test_a_writer_leaves_the_locks_of_other_connections_of_its_process(folder):
+    """Else another process could delete the write-ahead log under them, which damages the collection."""
+    with closing(store.connect(folder, write=True)) as reader:
+        reader.execute("PRAGMA journal_mode = WAL")
+        reader.execute("SELECT count(*) FROM about").fetchone()
+        store.check_writable(folder)
+        command = [sys.executable, "-c", CHANGE_JOURNAL, str(folder / store.DATABASE)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "database is locked" in done.stderr, done.stdout
 
 
 @pytest.mark.posix

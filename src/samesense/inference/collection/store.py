@@ -220,14 +220,14 @@ def connect(folder: Path, *, write: bool = False) -> sqlite3.Connection:
 
 
 def check_writable(folder: Path) -> None:
-    """Raise OutputError, before long work, for a collection that may not be changed, with what the system says."""
+    """Raise OutputError, before long work, for a collection that may not be changed, with the place that forbids it."""
     path = folder / DATABASE
     # SQLite says only that it cannot open the database, or that it is read-only.
     with writing(path):
-        path.open("r+b").close()
-        # Nothing is written to try it: a killed process would leave that.
-        if not os.access(folder, os.W_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
+        for place in (path, folder):
+            # Nothing is opened: closing the database would free the locks that SQLite holds on it in this process.
+            if not os.access(place, os.W_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(place))
 
 
 def state_of(folder: Path) -> tuple[int, ...] | None:
