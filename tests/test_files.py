@@ -20,7 +20,7 @@ import pytest
 import samesense
 from samesense import files, hashes, places, urls
 from samesense.encoder.names import resolve
-from samesense.errors import DataError, ModelError, OutputError
+from samesense.errors import ConfigError, DataError, ModelError, OutputError
 from samesense.execution.shards.folders import append_json, parsed_lines
 from samesense.failures import TEMPORARY_FOLDER, system_reason, writing
 from samesense.files import replacing_folder
@@ -470,3 +470,11 @@ def test_a_file_system_without_locks_is_written_to_with_one_warning(tmp_path, mo
         assert Path(scratch).is_dir()
     (message,) = [record.getMessage() for record in caplog.records]
     assert message.startswith(f"{tmp_path / 'folder'}: this file system has no locks")
+
+
+def test_two_outputs_in_one_file_are_refused(tmp_path):
+    names = (tmp_path / "a.png", tmp_path / "b" / ".." / "a.png")
+    with pytest.raises(ConfigError, match="Each output is a file of its own; received"), places.holding(*names):
+        pass
+    with places.holding(tmp_path / "a.png", tmp_path / "b.png", None, "/dev/stdout"):
+        assert len(list(tmp_path.iterdir())) == 2

@@ -51,9 +51,9 @@ def writing_outputs(
     OutputError for one that cannot be written, is held by another process, or has content and ``overwrite`` is not
     given; see :func:`check_place`.
     """
-    files = [Path(name).expanduser().resolve() for name in names if name != "-"]
-    if len(set(files)) < len(files) or names.count("-") > 1:
-        raise ConfigError(f"Each output is a file of its own; received {', '.join(names)}.")
+    if names.count("-") > 1:
+        raise _same_output_error(names)
+    _check_distinct([name for name in names if name != "-"])
     given_inputs = [path for path in inputs if path is not None]
     with ExitStack() as stack:
         for name in names:
@@ -68,12 +68,25 @@ def writing_outputs(
 
 @contextmanager
 def holding(*paths: str | Path | None) -> Iterator[None]:
-    """Hold files while work for them goes on; OutputError if another process does, see :func:`only_writer_of`."""
+    """Hold files while work for them goes on; OutputError if another process does, see :func:`only_writer_of`.
+
+    ConfigError if two are the same file.
+    """
+    held = [path for path in paths if path is not None and not is_special(path)]
+    _check_distinct(held)
     with ExitStack() as stack:
-        for path in paths:
-            if path is not None and not is_special(path):
-                stack.enter_context(only_writer_of(Path(path).resolve()))
+        for path in held:
+            stack.enter_context(only_writer_of(Path(path).resolve()))
         yield
+
+
+def _check_distinct(paths: Sequence[str | Path]) -> None:
+    if len({Path(path).expanduser().resolve() for path in paths}) < len(paths):
+        raise _same_output_error(paths)
+
+
+def _same_output_error(paths: Sequence[str | Path]) -> ConfigError:
+    return ConfigError(f"Each output is a file of its own; received {', '.join(map(str, paths))}.")
 
 
 def check_absent(path: str | Path, *, overwrite: bool) -> None:
