@@ -9,6 +9,8 @@ import time
 
 import pytest
 
+import samesense
+from samesense.errors import OutputError
 from samesense.recipes.sweep import cell as cells
 from samesense.recipes.sweep.cell import status_of
 from tests.command import run_command
@@ -68,6 +70,13 @@ def test_command(written, tmp_path, command):
         assert why in stderr
 
 
+def test_a_folder_with_something_else_is_refused(written, tmp_path, command):
+    (tmp_path / "notes.txt").write_text("mine")
+    assert "is not empty and holds no sweep" in command(*written, "-o", tmp_path)[2]
+    with pytest.raises(OutputError, match="is not empty and holds no sweep"):
+        samesense.sweep(written[0], output=tmp_path)
+
+
 def test_a_failed_cell_ends_with_code_1(written, tmp_path, monkeypatch, command):
     monkeypatch.setattr(cells, "_train", lambda _: 1 / 0)
     code, printed, stderr = command(*written, "-o", tmp_path / "out", "--jobs", "1")  # in this process
@@ -80,8 +89,9 @@ def test_a_call_of_few_runs_leaves_a_partial_table_and_the_next_one_goes_on(
     written, tiny_trunk, toy_pairs, tmp_path, command, capsys
 ):
     out = tmp_path / "out"
-    latex = tmp_path / "my tables" / "t.tex"
-    figures = tmp_path / "figures"
+    # In the folder of the sweep, which is empty when it begins.
+    latex = out / "my tables" / "t.tex"
+    figures = out / "figures"
     words = [*written, "-o", out, "--jobs", "1"]
     for flags, message in (
         (["--max-runs", "0"], "--max-runs is a number of runs from 1 on; received 0"),
@@ -91,8 +101,8 @@ def test_a_call_of_few_runs_leaves_a_partial_table_and_the_next_one_goes_on(
         code, _, error = command(*words, *flags)
         assert (code, message in error) == (2, True), error
     assert not out.exists()
-    code, printed, error = command(*words, "--max-runs", "1", "--latex", latex)
-    assert code == 0
+    code, printed, error = command(*words, "--max-runs", "1", "--latex", latex, "--figures", figures)
+    assert code == 0, error
     assert printed.startswith("Partial: 1 of 2 runs finished. Missing: toy, mse, seed 1: not run yet. ")
     assert "samesense train" not in printed
     assert "| mse | not run |" in printed and "1 of the others now" in error

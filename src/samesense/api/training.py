@@ -345,11 +345,12 @@ def sweep(
     from samesense.recipes.sweep.file import read_sweep
     from samesense.recipes.sweep.plan import make_plan
     from samesense.recipes.sweep.report import write_report
-    from samesense.recipes.sweep.run import run
+    from samesense.recipes.sweep.run import check_output, run
     from samesense.results.shown import Markdown
 
     if datasets is not None:
         check_list("datasets", datasets)
+    check_output(Path(output))
     plan = make_plan(read_sweep(Path(file), placeholders))
     ended = run(plan, Path(output), jobs=jobs, datasets=datasets, max_runs=max_runs)
     if ended.interrupted:

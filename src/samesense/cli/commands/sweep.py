@@ -141,13 +141,17 @@ class OutputFiles:
 
     def check(self, inputs: Sequence[str | Path]) -> None:
         """Raise, before the work, if an output cannot be written, or would overwrite an input."""
-        from samesense.places import check_place, check_suffix
+        from samesense.places import check_folder, check_place, check_suffix
 
         if self.figures is not None:
             from samesense.reports.figures.plot import need_matplotlib
 
             need_matplotlib()
-            check_place(self.figures / "learning.svg", inputs)
+            if self.figures.exists():
+                check_place(self.figures / "learning.svg", inputs)
+            else:
+                # Not made yet: it may lie in the folder of the sweep, which begins empty.
+                check_folder(self.figures)
         if self.latex is not None:
             check_place(self.latex, inputs)
             check_suffix(self.latex, "A file of LaTeX", [".tex"])

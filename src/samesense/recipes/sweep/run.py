@@ -63,7 +63,8 @@ def run(
 ) -> SweepOutput:
     """Run every cell that is not finished; of some ``datasets`` alone, where they are named.
 
-    ``max_runs`` is how many are run at most by this call; the next one goes on.
+    ``max_runs`` is how many are run at most by this call; the next one goes on. ``output`` was checked by
+    :func:`check_output`, before other outputs were begun in it.
 
     A failed cell is recorded, and tried again by the next call. The first Ctrl-C lets the running cells write a
     checkpoint. With ``jobs`` of 1 they run in this process, else in one of its own each; see
@@ -71,7 +72,6 @@ def run(
     """
     check_jobs(jobs)
     check_max_runs(max_runs)
-    check_output(output)
     selected = datasets_of(plan, datasets)
     places = Places(jobs)
     with only_writer(output):
