@@ -166,5 +166,6 @@ def test_few_texts_are_told_which_share_would_do():
     assert '`samesense label` makes, or hold out more of these: `test` "hold 0.35"' in str(plan(some_rows(60)).lines())
     assert "hold out more" not in str(plan(labelled(30)).lines())
     for rows in (labelled(60), some_rows(60)):
-        with pytest.raises(ConfigError, match=r"a verdict takes 20 .* held out, and 0\.2 of them are asked for"):
+        message = r'a verdict takes 20 .* held out, and 0\.2 of them are asked for.* `test` "hold 0\.35"\.'
+        with pytest.raises(ConfigError, match=message):
             plan(rows, test="hold 0.2")

@@ -57,11 +57,14 @@ def _count_to_hold_out(count: int, share: float | None) -> int:
 
 
 def _describe_larger_share(count: int, share: float | None) -> str:
-    """Return the share that would hold out enough of few anchors or texts, as advice; nothing if that is over half."""
-    twentieths = math.ceil(20 * FEWEST / max(1, count))
-    if share is not None or twentieths > 10:
+    """Return the share that would hold out enough of few anchors or texts, as advice.
+
+    Nothing if that is over half, or no more than the ``share`` that was asked for.
+    """
+    enough = math.ceil(20 * FEWEST / max(1, count)) / 20
+    if enough > 0.5 or (share is not None and share >= enough):
         return ""
-    return f', or hold out more of these: `test` "hold {twentieths / 20:g}"'
+    return f', or hold out more of these: `test` "hold {enough:g}"'
 
 
 def _largest_part(share: float | None) -> str:
