@@ -87,6 +87,19 @@ def test_a_set_without_a_figure_does_not_stop_the_others(run, folder, labelled, 
         samesense.evaluate(folder, equal)
 
 
+def test_a_suite_in_which_no_set_lacks_a_figure_has_its_mean(folder, labelled, tmp_path):
+    (tmp_path / "equal.tsv").write_text("sentence1\tsentence2\tscore\na dog\ta cat\t1\na dog\ta cat\t2\n")
+    lines = labelled.read_text(encoding="utf-8").splitlines()[1:]
+    rows = [f"{row % 2}\t{line.partition(chr(9))[2]}\n" for row, line in enumerate(lines)]
+    binary = [tmp_path / "a.tsv", tmp_path / "b.tsv"]
+    for path in binary:
+        path.write_text("label\tsentence1\tsentence2\n" + "".join(rows), encoding="utf-8")
+    with pytest.raises(UnfinishedError) as caught:
+        samesense.evaluate(folder, [tmp_path / "equal.tsv", *binary], suites="sts,binary", intervals=False)
+    means = {(result.task, result.dataset) for result in caught.value.result if "mean" in result.dataset}
+    assert means == {("binary", "mean of 2")}
+
+
 def test_figures_of_a_drift_are_shown_without_its_map(run, fill_disk, tiny_trunk, sentences, tmp_path):
     (tmp_path / "t.txt").write_text("\n".join(sentences) + "\n")
     fill_disk("reports.maps.write_text")

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from samesense.api.data import Scale, labelled_pairs
 from samesense.choices import CalibrationMap, ThresholdTarget, check_choice, check_list, check_named, words_of
@@ -19,6 +19,7 @@ from samesense.types import Precision
 
 if TYPE_CHECKING:
     from samesense.data import PairData
+    from samesense.evaluation.task import Task
     from samesense.inference.calibration.fit import Calibrated
     from samesense.inference.models.model import Model
     from samesense.reports.report import Report
@@ -101,18 +102,19 @@ def evaluate(  # noqa: PLR0913 - the flags of the command
     loaded = load(model, precision=precision, fit_texts=_fit_texts(texts), cache=True)
     results = Results()
     evidence: list[Evidence] = []
-    failures: list[str] = []
+    failures: list[_Failure] = []
     with _kept_named(output, results):
         try:
             for task in selected.tasks:
                 task.intervals = intervals
-                with _failing(failures, task.dataset, alone=len(selected.tasks) == 1):
+                with _failing(failures, task, alone=len(selected.tasks) == 1):
                     outcome = task.evaluate(loaded)
                     results += outcome.results
                     evidence += outcome.evidence
             # An average gets its interval from the evidence of its members, of which none may lack.
-            if not failures:
-                results += suite_averages(results, evidence if intervals else ())
+            unfinished = {failure.suite for failure in failures}
+            complete = [result for result in results if result.task not in unfinished]
+            results += suite_averages(complete, evidence if intervals else ())
         finally:  # keep the finished sets, which may have taken hours, when one fails or is interrupted
             if output is not None and results:
                 with UnwrittenError.holding(results):
@@ -121,23 +123,30 @@ def evaluate(  # noqa: PLR0913 - the flags of the command
         if remark := task.remark():
             logger.info(f"{task.dataset}: {remark}")
     if failures:
-        raise UnfinishedError(" ".join(failures), results)
+        raise UnfinishedError(" ".join(failure.message for failure in failures), results)
     return results
 
 
+class _Failure(NamedTuple):
+    """Why a data set of a suite has no figure."""
+
+    suite: str
+    message: str
+
+
 @contextmanager
-def _failing(failures: list[str], dataset: str, *, alone: bool) -> Iterator[None]:
+def _failing(failures: list[_Failure], task: Task, *, alone: bool) -> Iterator[None]:
     """Note why a data set has no figure, so that the others are evaluated; raise it of one that is ``alone``."""
     try:
-        with stage(f"evaluate on {dataset}"):
+        with stage(f"evaluate on {task.dataset}"):
             yield
     except (DataError, ModelError) as error:
-        message = f"{dataset}: {error}"
+        message = f"{task.dataset}: {error}"
         # A model that fails would fail on the others too.
         if alone or isinstance(error, ModelError):
             error.args = (message,)
             raise
-        failures.append(message)
+        failures.append(_Failure(task.suite, message))
 
 
 @logs_unread
