@@ -4,7 +4,6 @@ import json
 
 import pytest
 import torch
-from sentence_transformers import SentenceTransformer
 from transformers import AutoTokenizer, BertConfig, BertForMaskedLM
 
 import samesense
@@ -136,20 +135,15 @@ def test_what_cannot_be_trained_is_refused_before_anything_is_written(corpus, nl
     assert not run.exists()
 
 
-def test_a_model_without_dropout_gets_some_and_is_told_so(corpus, settings, tiny_trunk, tmp_path):
+def test_without_dropout_it_says_what_to_do(corpus, settings, tiny_trunk, tmp_path):
     model = build(str(tiny_trunk), device="cpu")
     config = model[0].model.config
     config.hidden_dropout_prob = config.attention_probs_dropout_prob = 0.0
     model.save(str(tmp_path / "dry"))
     dry = settings.model_copy(update={"model": str(tmp_path / "dry"), "max_steps": 2})
-    messages = listen()
-    METHODS["simcse"].run(corpus, dry, tmp_path / "default")
-    assert any("it is trained with dropout 0.1, unless dropout is set" in message for message in messages)
-    messages.clear()
-    METHODS["simcse"].run(corpus, dry.model_copy(update={"dropout": 0.1}), tmp_path / "set")
-    assert not any("unless dropout is set" in message for message in messages)
-    default, explicit = (SentenceTransformer(str(tmp_path / name), device="cpu") for name in ("default", "set"))
-    assert all(map(torch.equal, default.state_dict().values(), explicit.state_dict().values()))
+    with pytest.raises(ConfigError, match=r"this model has none.*Set dropout, or start from a model with dropout"):
+        METHODS["simcse"].run(corpus, dry, tmp_path / "run")
+    assert METHODS["simcse"].run(corpus, dry.model_copy(update={"dropout": 0.1}), tmp_path / "run").output.steps == 2
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from samesense.recipes.distil.settings import DistilSettings
 from samesense.recipes.methods import METHODS
 from samesense.recipes.settings import bind, read_settings
 from samesense.recipes.unsupervised.settings import RankcseSettings, SimcseSettings, read_bare, read_for_simcse
-from samesense.recipes.unsupervised.views import new_head, set_dropout, set_two_views
+from samesense.recipes.unsupervised.views import check_two_views, new_head, set_dropout
 from tests.pages import assert_settings_are_listed, section
 
 
@@ -24,23 +24,21 @@ def static(tiny_trunk):
     return SentenceTransformer(modules=[StaticEmbedding(tokenizer, embedding_dim=8)], device="cpu")
 
 
-def test_a_model_without_dropout_is_given_some_if_it_has_a_place_for_it(tiny, tiny_trunk, sentences):
+def test_a_model_without_dropout_has_no_two_views(tiny, tiny_trunk, sentences):
     state = torch.get_rng_state()
-    assert set_two_views(tiny, sentences, None, "") == []
+    check_two_views(tiny, sentences, "")
     assert torch.equal(torch.get_rng_state(), state)
-    dropouts = [module for module in tiny.modules() if isinstance(module, torch.nn.Dropout)]
-    for module in dropouts:
-        module.p = 0.0
-    tiny.eval()
-    (remark,) = set_two_views(tiny, sentences, None, "")
-    assert "dropout 0.1, unless dropout is set" in remark
-    assert not tiny.training
-    assert {module.p for module in dropouts} == {0.1}
-    assert set_two_views(tiny, sentences, 0.2, "") == []
-    assert {module.p for module in dropouts} == {0.2}
-    for dropout in (None, 0.2):
-        with pytest.raises(ConfigError, match=r"has no place for any: it embeds a text twice alike\. Do this\."):
-            set_two_views(static(tiny_trunk), sentences, dropout, "Do this.")
+    for module in tiny.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    for model in (tiny, static(tiny_trunk)):
+        model.eval()
+        with pytest.raises(ConfigError, match=r"this model has none: it embeds a text twice alike\. Do this\."):
+            check_two_views(model, sentences, "Do this.")
+        assert not model.training
+    set_dropout(tiny, 0.2)
+    check_two_views(tiny, sentences, "")
+    assert {m.p for m in tiny.modules() if isinstance(m, torch.nn.Dropout)} == {0.2}
 
 
 def test_dropout_of_attention_that_is_a_number_is_set_too(sentences, tiny_trunk):

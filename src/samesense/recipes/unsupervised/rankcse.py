@@ -27,12 +27,14 @@ from samesense.losses.rank_cse import RankCSE
 from samesense.recipes.run.job import Job, TrainingInputs
 from samesense.recipes.teachers import open_teacher
 from samesense.recipes.unsupervised.settings import RankcseSettings
-from samesense.recipes.unsupervised.views import LossTerms, geometry_callbacks, new_head, set_dropout, set_two_views
+from samesense.recipes.unsupervised.views import LossTerms, check_two_views, geometry_callbacks, new_head, set_dropout
 from samesense.training.batches import NeighbourBatches
 from samesense.training.dataset import as_dataset
 from samesense.training.teachers import TeacherStore, teacher_store
 
-NO_DROPOUT = "Start from a model with dropout, or learn the ranking from one view alone: views one and beta 0."
+NO_DROPOUT = (
+    "Set dropout, start from a model with dropout, or learn the ranking from one view alone: views one and beta 0."
+)
 
 
 def prepare(model: SentenceTransformer, job: Job[Sentences, RankcseSettings]) -> TrainingInputs:
@@ -55,11 +57,11 @@ def with_teachers(
     """
     settings = job.settings
     train = job.data
-    remarks = []
-    if settings.views == "two":
-        remarks = set_two_views(model, train.texts, settings.dropout, NO_DROPOUT)
-    elif settings.dropout is not None:
+    if settings.dropout is not None:
         set_dropout(model, settings.dropout)
+    # After the dropout is set, by which the views differ.
+    if settings.views == "two":
+        check_two_views(model, train.texts, NO_DROPOUT)
     teachers = [
         open_teacher(name, precision=settings.teacher_precision, pooling=settings.teacher_pooling)
         for name in settings.embedding_models
@@ -79,7 +81,7 @@ def with_teachers(
     return TrainingInputs(
         dataset=as_dataset(columns(train, settings)),
         loss=lambda: terms_of_loss.follow(loss(stores)),
-        summary=[train.summary, summary, *remarks],
+        summary=[train.summary, summary],
         # Drawn when the training begins, after the teachers have encoded.
         batches=_BatchesOfNeighbours(stores, weights(settings)) if settings.batches == "neighbours" else "random",
         callbacks=[*geometry_callbacks(settings, job.dev), terms_of_loss],

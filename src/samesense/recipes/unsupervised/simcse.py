@@ -25,7 +25,7 @@ from samesense.losses.mlm import InfoNCEWithMLM, Masking, masked_lm_head
 from samesense.losses.registry import PAIR_LOSSES
 from samesense.recipes.run.job import Job, TrainingInputs
 from samesense.recipes.unsupervised.settings import SimcseSettings
-from samesense.recipes.unsupervised.views import geometry_callbacks, new_head, set_dropout, set_two_views
+from samesense.recipes.unsupervised.views import check_two_views, geometry_callbacks, new_head, set_dropout
 from samesense.training.dataset import as_dataset
 
 
@@ -33,17 +33,16 @@ def prepare(model: SentenceTransformer, job: Job[Sentences | PairData, SimcseSet
     """Return what a model is trained on; its dropout is set. Selection is without the train-only head."""
     settings = job.settings
     formed = form(job.data, job.settings)
-    remarks = []
-    if not settings.supervised:
-        advice = "Start from a model with dropout."
-        remarks = set_two_views(model, formed.columns["sentence"], settings.dropout, advice)
-    elif settings.dropout is not None:
+    if settings.dropout is not None:
         set_dropout(model, settings.dropout)
+    # After the dropout is set, by which the views differ.
+    if not settings.supervised:
+        check_two_views(model, formed.columns["sentence"], "Set dropout, or start from a model with dropout.")
     masked = _masked(model, settings)
     return TrainingInputs(
         dataset=as_dataset(formed.columns),
         loss=lambda: loss_of(model, settings, masked),
-        summary=[formed.summary, *remarks],
+        summary=[formed.summary],
         batches=settings.batches,
         callbacks=geometry_callbacks(settings, job.dev),
     )

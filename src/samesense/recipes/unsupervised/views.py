@@ -28,12 +28,6 @@ from samesense.reports.store import TERM
 
 logger = logging.getLogger(__name__)
 
-DROPOUT = 0.1
-"""Dropout of a model that has none of its own.
-
-Source: Gao et al. 2021, "SimCSE", whose views differ by the dropout of BERT.
-"""
-
 
 def set_dropout(model: nn.Module, p: float) -> None:
     """Give every dropout of the model this probability, in place, also the attention's where it is but a number."""
@@ -44,37 +38,18 @@ def set_dropout(model: nn.Module, p: float) -> None:
             module.attention_dropout = p  # type: ignore[assignment]
 
 
-def set_two_views(model: SentenceTransformer, texts: Sequence[str], dropout: float | None, advice: str) -> list[str]:
-    """Have a model in training give a text two views; return what is to be said of its dropout, if anything.
-
-    Many decoders have no dropout. They are given :data:`DROPOUT`, unless ``dropout`` says which. ConfigError, with
-    ``advice``, for a model that has no place for any.
-    """
-    remarks = []
-    if dropout is not None:
-        set_dropout(model, dropout)
-    elif not _has_two_views(model, texts):
-        set_dropout(model, DROPOUT)
-        remarks = [
-            "warning: the two views of a sentence differ by dropout, and this model has none; it is trained with "
-            f"dropout {DROPOUT}, unless dropout is set"
-        ]
-    if not _has_two_views(model, texts):
-        raise ConfigError(
-            "Two views of a sentence differ by dropout, and this model has no place for any: it embeds a text twice "
-            f"alike. {advice}"
-        )
-    return remarks
-
-
-def _has_two_views(model: SentenceTransformer, texts: Sequence[str]) -> bool:
-    """Return whether a model in training gives a text two vectors; leaves the random state as it was."""
+def check_two_views(model: SentenceTransformer, texts: Sequence[str], advice: str) -> None:
+    """Raise if a model in training gives a text the same vector twice; leaves the random state as it was."""
     # A few texts suffice, as dropout changes every vector.
     features = batch_to_device(tokenize_texts(model, texts[:8]), model.device)
     with in_mode(model, training=True), torch.random.fork_rng(), torch.no_grad():
         first = forward(model, features)
         second = forward(model, features)
-    return not torch.equal(first, second)
+    if torch.equal(first, second):
+        raise ConfigError(
+            "Two views of a sentence differ by dropout, and this model has none: it embeds a text twice alike. "
+            f"{advice}"
+        )
 
 
 def new_head(model: SentenceTransformer, head: Head) -> nn.Module | None:
