@@ -141,7 +141,7 @@ def test_without_dropout_it_says_what_to_do(corpus, settings, tiny_trunk, tmp_pa
     config.hidden_dropout_prob = config.attention_probs_dropout_prob = 0.0
     model.save(str(tmp_path / "dry"))
     dry = settings.model_copy(update={"model": str(tmp_path / "dry"), "max_steps": 2})
-    with pytest.raises(ConfigError, match=r"this model has none.*Set dropout, or start from a model with dropout"):
+    with pytest.raises(ConfigError, match=r"this model has none.*samesense whiten MODEL TEXTS.*or set dropout"):
         METHODS["simcse"].run(corpus, dry, tmp_path / "run")
     assert METHODS["simcse"].run(corpus, dry.model_copy(update={"dropout": 0.1}), tmp_path / "run").output.steps == 2
 

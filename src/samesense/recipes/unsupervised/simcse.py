@@ -28,6 +28,11 @@ from samesense.recipes.unsupervised.settings import SimcseSettings
 from samesense.recipes.unsupervised.views import check_two_views, geometry_callbacks, new_head, set_dropout
 from samesense.training.dataset import as_dataset
 
+NO_DROPOUT = (
+    "A language model gains more by `samesense whiten MODEL TEXTS --output FOLDER`, which trains nothing. Else start from "
+    "a model with dropout, or set dropout."
+)
+
 
 def prepare(model: SentenceTransformer, job: Job[Sentences | PairData, SimcseSettings]) -> TrainingInputs:
     """Return what a model is trained on; its dropout is set. Selection is without the train-only head."""
@@ -37,7 +42,7 @@ def prepare(model: SentenceTransformer, job: Job[Sentences | PairData, SimcseSet
         set_dropout(model, settings.dropout)
     # After the dropout is set, by which the views differ.
     if not settings.supervised:
-        check_two_views(model, formed.columns["sentence"], "Set dropout, or start from a model with dropout.")
+        check_two_views(model, formed.columns["sentence"], NO_DROPOUT)
     masked = _masked(model, settings)
     return TrainingInputs(
         dataset=as_dataset(formed.columns),
