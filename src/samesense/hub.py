@@ -185,8 +185,8 @@ def hub_access(name: str, kind: Kind = "model") -> Iterator[None]:
     if not is_hub_name(name) or Path(name).exists():
         yield
         return
-    with _keeping(name, kind):
-        yield from _access(name, kind)
+    with _explain_unwritable_cache(name, kind):
+        yield from _load_online_or_cached(name, kind)
 
 
 _UNKEPT = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
@@ -194,14 +194,14 @@ _UNKEPT = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
 
 
 @contextmanager
-def _keeping(name: str, kind: Kind) -> Iterator[None]:
-    """Say that what is loaded cannot be kept on this machine, where that is the reason, and what helps."""
+def _explain_unwritable_cache(name: str, kind: Kind) -> Iterator[None]:
+    """Raise ModelError or DataError, with what helps, if the cache of the hub cannot be written to."""
     try:
         yield
     except (ModelError, DataError):
         raise
     except Exception as error:
-        reason = _system_error(error)
+        reason = _find_unwritable(error)
         if reason is None:
             raise
         from huggingface_hub.constants import HF_HOME
@@ -213,8 +213,8 @@ def _keeping(name: str, kind: Kind) -> Iterator[None]:
         ) from error
 
 
-def _system_error(error: BaseException | None) -> OSError | None:
-    """Return the error of the system from which another one came, if a copy cannot be written."""
+def _find_unwritable(error: BaseException | None) -> OSError | None:
+    """Return the error of the system that caused another one, if it says that a copy cannot be written."""
     while error is not None:
         if isinstance(error, OSError) and error.errno in _UNKEPT:
             return error
@@ -222,7 +222,7 @@ def _system_error(error: BaseException | None) -> OSError | None:
     return None
 
 
-def _access(name: str, kind: Kind) -> Iterator[None]:
+def _load_online_or_cached(name: str, kind: Kind) -> Iterator[None]:
     """Load from the hub, or without an answer of it from the copies on this machine; see :func:`hub_access`."""
     cached = is_cached(name, kind)
     reason = unreachable(cached=cached)

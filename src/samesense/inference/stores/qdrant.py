@@ -37,10 +37,10 @@ def write(source: Source, output: str, table: str, *, overwrite: bool) -> None:
         try:
             _fill(client, source, table)
         except BaseException:
-            if _is_ours(client, table, mark):
+            if _has_mark(client, table, mark):
                 client.delete_collection(table)
             raise
-        if not _is_ours(client, table, mark):
+        if not _has_mark(client, table, mark):
             raise OutputError(
                 f"A collection of Qdrant has one writer at a time, and another process replaced {table!r} while this "
                 "one wrote to it: the texts of both may be in it. Write it again."
@@ -48,8 +48,8 @@ def write(source: Source, output: str, table: str, *, overwrite: bool) -> None:
         client.update_collection(table, metadata={**dict.fromkeys(mark), KEY: dict(source.model)})
 
 
-def _is_ours(client: Any, table: str, mark: Mapping[str, str]) -> bool:
-    """Return whether no other process has replaced a collection since it was made with a mark."""
+def _has_mark(client: Any, table: str, mark: Mapping[str, str]) -> bool:
+    """Return whether a collection still has the mark with which it was made: no other process has replaced it."""
     if not client.collection_exists(table):
         return False
     metadata = client.get_collection(table).config.metadata or {}
