@@ -299,6 +299,18 @@ def test_a_table_of_lancedb_that_another_process_writes_is_refused(folder, tmp_p
     copy(folder, to="lancedb", output=output, table="news")
 
 
+@pytest.mark.parametrize("form", ["~/a.lance", "file://{}/a.lance"])
+def test_a_database_of_lancedb_is_held_where_it_is_written(folder, tmp_path, monkeypatch, form):
+    pytest.importorskip("lancedb")
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    with only_writer_of(tmp_path / "a.lance" / "news.lance"), pytest.raises(OutputError, match="another process"):
+        copy(folder, to="lancedb", output=form.format(tmp_path), table="news")
+    assert not list((tmp_path / "here").iterdir())
+
+
 @pytest.mark.parametrize("fails", [False, True])
 def test_a_collection_of_qdrant_that_another_process_replaced_is_not_taken_for_a_copy(
     folder, tmp_path, monkeypatch, fails
