@@ -77,7 +77,7 @@ class CheapDropout(nn.Dropout):
 
 @contextmanager
 def in_mode(model: nn.Module, *, training: bool) -> Iterator[None]:
-    """Put a model into training or evaluation mode for a block; afterwards each module has its former mode."""
+    """Put a model into training or evaluation mode for a block; then modules that this changed are as before."""
     # Of a loaded model perhaps only the outermost module is in another mode.
     changed = [module for module in model.modules() if module.training != training]
     if changed:

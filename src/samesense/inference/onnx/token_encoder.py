@@ -40,7 +40,7 @@ class TokenEncoder(ABC):
         self.folder = folder
         self.description = description
         self._tokenizer = tokenizer
-        self._lengths_of_nothing: dict[str, int] = {}  # by prompt
+        self._added_tokens: dict[str, int] = {}  # by prompt
 
     @abstractmethod
     def embed(self, encodings: list[Encoding], budget: int) -> Embeddings:
@@ -138,7 +138,7 @@ class TokenEncoder(ABC):
         unread.see(texts)
         longest = self.description.max_tokens
         unknown = unknown_id(self._tokenizer)
-        added = self._length_of_nothing(self.prompt_of(task))
+        added = self._count_added(self.prompt_of(task))
         suspects = []  # texts with few known tokens: only these are read piece by piece, which is slow
         for text, encoding in zip(texts, encodings, strict=True):
             ids = encoding.ids
@@ -156,11 +156,11 @@ class TokenEncoder(ABC):
             if not pieces.has_known:
                 unread.unknown.add(text)
 
-    def _length_of_nothing(self, prompt: str) -> int:
-        """Return the number of tokens that are there without a text: those of the prompt, and special ones."""
-        if prompt not in self._lengths_of_nothing:
-            self._lengths_of_nothing[prompt] = len(self._encodings([""], prompt)[0].ids)
-        return self._lengths_of_nothing[prompt]
+    def _count_added(self, prompt: str) -> int:
+        """Return how many tokens are added to those of a text: those of the prompt, and special ones."""
+        if prompt not in self._added_tokens:
+            self._added_tokens[prompt] = len(self._encodings([""], prompt)[0].ids)
+        return self._added_tokens[prompt]
 
     def tokenised(self, texts: list[str]) -> list[Encoding]:
         """Return the tokens of texts, after the prompt."""
