@@ -208,8 +208,8 @@ def engines() -> str:
         "Texts a second of every way of encoding, each in a process of its own, at its best batch size, in turns: "
         "median, lowest and highest. Spearman x100 is on the first fifth of STS-B test. Figures of two processors "
         "cannot be compared. sentence-transformers' OpenVINO takes bfloat16 by itself where the processor has it. "
-        "model2vec is of another quality, and llama.cpp was not installed. On the AMD processor, and in the columns of 250 "
-        "tokens with two threads, our graphs of onnxruntime are of before two slow fusions were left out. "
+        "model2vec is of another quality, and llama.cpp was not installed. On the AMD processor, and in the columns of "
+        "250 tokens with two threads, our graphs of onnxruntime are of before two slow fusions were left out. "
         "`benchmarks/backends.py --size 0.2`"
     )
     return "\n\n".join([note, engine_tables(lines)])
