@@ -29,8 +29,8 @@ from samesense.recipes.unsupervised.views import check_two_views, geometry_callb
 from samesense.training.dataset import as_dataset
 
 NO_DROPOUT = (
-    "A language model gains more by `samesense whiten MODEL TEXTS --output FOLDER`, which trains nothing. Else start "
-    "from a model with dropout, or set dropout."
+    "A language model may gain more by `samesense whiten MODEL TEXTS --output FOLDER`, which trains nothing. Else "
+    "start from a model with dropout, or set dropout."
 )
 
 
