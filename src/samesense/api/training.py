@@ -62,7 +62,7 @@ def train(  # noqa: PLR0913 - the flags of the command
         dev: labelled pairs that select the checkpoint; ``"auto"`` holds some out, or leaves it to ``folds``;
             ``"hold 0.1"`` holds out that share; ``"none"`` keeps the last.
         test: labelled pairs or data of the kind trained on, to evaluate before and after; or ``"hold 0.2"`` of
-            the training data; by default ``dev`` or ``folds``.
+            the data; by default ``dev`` or ``folds``.
         guard: labelled pairs on which the model must not get worse than its start, one source or several.
         config: TOML file of settings, or a shipped one by name; ``"auto"`` takes the paper's.
         columns, label_order, label_range, drop_bad_rows: see :func:`samesense.read`.
