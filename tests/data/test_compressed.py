@@ -63,6 +63,14 @@ def test_a_compressed_file_that_is_damaged_is_refused(tmp_path, ending):
         assert f"Download it again, or take .{ending} off the name if it is not compressed." in message
 
 
+@pytest.mark.parametrize("added", ["__MACOSX/._pairs.tsv", "mine/.DS_Store", "Thumbs.db", "mine/desktop.ini"])
+def test_what_a_file_manager_adds_to_an_archive_is_no_second_file(tmp_path, added):
+    path = tmp_path / "pairs.tsv.zip"
+    path.write_bytes(archive(("mine/pairs.tsv", TABLE), (added, b"\0\1")))
+    (tmp_path / "pairs.tsv").write_bytes(TABLE)
+    assert list(load_rows(path)) == list(load_rows(tmp_path / "pairs.tsv"))
+
+
 def test_an_archive_of_several_files_is_refused_with_their_names(tmp_path):
     path = tmp_path / "both.tsv.zip"
     path.write_bytes(archive(("train.tsv", TABLE), ("parts/test.tsv", TABLE)))

@@ -115,11 +115,7 @@ def _decompress(file: IO[bytes], packing: str, name: str | Path) -> Any:
 def _only_member(file: IO[bytes], name: str | Path) -> IO[bytes]:
     """Open the only file of a ZIP archive; DataError if there are several or none, or it has a password."""
     archive = ZipFile(file)
-    members = [
-        member
-        for member in archive.infolist()
-        if not member.is_dir() and not member.filename.startswith("__MACOSX/")  # metadata that macOS adds
-    ]
+    members = [member for member in archive.infolist() if not (member.is_dir() or _is_metadata(member.filename))]
     if len(members) != 1:
         raise DataError(
             f"{name}: a ZIP archive that is read holds exactly one file; this one holds "
@@ -136,6 +132,15 @@ def _only_member(file: IO[bytes], name: str | Path) -> IO[bytes]:
     if members[0].flag_bits & 1:
         raise DataError(f"{name}: the file inside, {member_name}, has a password. Unpack it: unzip {name}")
     return archive.open(members[0])
+
+
+def _is_metadata(member_name: str) -> bool:
+    """Return whether a file manager added a member of an archive by itself."""
+    return member_name.startswith("__MACOSX/") or member_name.rpartition("/")[2] in FOLDER_SETTINGS
+
+
+FOLDER_SETTINGS = (".DS_Store", "Thumbs.db", "desktop.ini")
+"""Files in which macOS and Windows keep how a folder is shown."""
 
 
 def _listed_members(members: Sequence[ZipInfo]) -> str:
