@@ -8,8 +8,9 @@
     │   └── AnotherRunError     a folder holds a run of other settings or data
     ├── ModelError              a model folder or name cannot be read, or gave unusable output
     ├── OutputError             writing would overwrite or lose something
-    │   └── UnwrittenError      a finished result could not be written; it holds the result
-    ├── UnfinishedError         a part of the work failed; it holds the result of the others
+    ├── ResultError             it holds what the function would have returned
+    │   ├── UnfinishedError     a part of the work failed; the result is that of the others
+    │   └── UnwrittenError      a finished result could not be written; an OutputError too
     └── MissingExtraError       an optional dependency is needed and absent
 
 A message says the rule, what was received, and the likely fix.
@@ -63,8 +64,8 @@ class OutputError(SamesenseError):
     """Writing would overwrite or lose something."""
 
 
-class UnwrittenError(OutputError):
-    """A finished result could not be written, as on a full disk.
+class ResultError(SamesenseError):
+    """Work ended without the whole of its result, or could not write it.
 
     Attributes:
         result: what the function would have returned, as far as it is finished.
@@ -73,6 +74,10 @@ class UnwrittenError(OutputError):
     def __init__(self, message: str, result: Any) -> None:
         super().__init__(message)
         self.result = result
+
+
+class UnwrittenError(OutputError, ResultError):
+    """A finished result could not be written, as on a full disk; it is the ``result``."""
 
     @classmethod
     @contextmanager
@@ -84,16 +89,8 @@ class UnwrittenError(OutputError):
             raise cls(str(error), result) from error
 
 
-class UnfinishedError(SamesenseError):
-    """A part of the work failed, such as one of several data sets.
-
-    Attributes:
-        result: what the function would have returned, as far as it is finished.
-    """
-
-    def __init__(self, message: str, result: Any) -> None:
-        super().__init__(message)
-        self.result = result
+class UnfinishedError(ResultError):
+    """A part of the work failed, such as one of several data sets; the ``result`` is that of the others."""
 
 
 class MissingExtraError(SamesenseError):

@@ -15,7 +15,7 @@ from cyclopts import Parameter
 
 from samesense.cli.colour import painted
 from samesense.cli.hyphens import HYPHENS
-from samesense.errors import ConfigError, UnfinishedError, UnwrittenError
+from samesense.errors import ConfigError, ResultError
 from samesense.execution.progress import note_message
 from samesense.execution.ranks import is_main
 from samesense.execution.unread import current
@@ -142,7 +142,7 @@ def shown_if_unwritten(show: Callable[[Any], None]) -> Iterator[None]:
     """Write a result to standard output by ``show`` if it could not be written to its file, or is not complete."""
     try:
         yield
-    except (UnfinishedError, UnwrittenError) as error:
+    except ResultError as error:
         show(error.result)
         raise
 
