@@ -389,11 +389,11 @@ def _unknown_columns(rows: Sequence[Row], names: Sequence[str], source: str) -> 
         # This fails, and its error names what is missing.
         resolve_columns(names, None, source, example=example_columns(rows))
     except DataError as error:
-        objects = object_columns(rows)
+        objects = describe_objects(rows)
         if objects and not find_text_columns(rows):
             return DataError(
                 f"{source}: columns of texts could not be found. Its columns: {listed(names)}. By the first rows, "
-                f"{describe_objects(rows, objects[0])}"
+                f"{objects}"
             )
         return DataError(f"{error}{alternative}")
     return DataError(f"{source}: no columns of texts could be found.{alternative}")

@@ -20,7 +20,6 @@ from samesense.data.columns.text_columns import (
     find_text_columns,
     has_repeated_values,
     is_text_column,
-    object_columns,
     refuse_lists,
     refuse_objects,
 )
@@ -77,10 +76,8 @@ def text_column(rows: Sequence[Row], columns: str | None, source: str) -> str:
             refuse_objects(rows, candidates[0], source)
         return candidates[0]
     problem = "no column of texts could be found"
-    objects = [] if candidates else object_columns(rows)
-    if objects:
-        described = describe_objects(rows, objects[0])
-        raise DataError(f"{source}: {problem}. Its columns: {listed(names)}. By the first rows, {described}")
+    if not candidates and (objects := describe_objects(rows)):
+        raise DataError(f"{source}: {problem}. Its columns: {listed(names)}. By the first rows, {objects}")
     if candidates:
         problem = f"several columns hold texts ({listed(candidates)})"
     example = "NAME"

@@ -154,16 +154,20 @@ def refuse_objects(rows: Sequence[Row], column: str, source: str) -> None:
     """Raise DataError if the only column of texts repeats a few, as a status does, and objects beside it hold texts."""
     if len(rows) < _FEWEST_REPEATED or not has_repeated_values(rows, column):
         return
-    objects = object_columns(rows)
+    objects = describe_objects(rows)
     if objects:
         raise DataError(
-            f"{source}: the only column of texts, {column!r}, repeats a few of them, and "
-            f"{describe_objects(rows, objects[0])} If {column!r} is what is meant: `columns` {quote_columns(column)}"
+            f"{source}: the only column of texts, {column!r}, repeats a few of them, and {objects} If {column!r} is "
+            f"what is meant: `columns` {quote_columns(column)}"
         )
 
 
-def describe_objects(rows: Sequence[Row], name: str) -> str:
-    """Return what a column of objects holds, and the fix, as the end of a message."""
+def describe_objects(rows: Sequence[Row]) -> str:
+    """Return what the first column of objects holds, and the fix, as the end of a message; ``""`` without any."""
+    names = object_columns(rows)
+    if not names:
+        return ""
+    name = names[0]
     example = next(cell for _, cells in rows if (cell := cells.get(name)))
     return (
         f"column {name!r} holds objects, which are not read, such as {excerpt(example, 100)}. Write what is needed of "

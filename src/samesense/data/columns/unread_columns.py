@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence, Set
 
 from samesense.data.columns.text_columns import (
     ANSWERS,
@@ -85,20 +85,10 @@ def _warn_of_marks(rows: Sequence[Row], columns: Collection[str], source: str) -
         key = (source, "split", name)
         if name in columns or key in _UNREAD:
             continue
-        splits = _splits_in(first_rows, name)
-        if splits:
+        warning = _splits_warning(first_rows, name) or _answers_warning(first_rows, name)
+        if warning:
             _UNREAD.add(key)
-            logger.warning(
-                f"{source}: column {name!r} names parts of the data, such as {splits[0]!r}, and is not read: the rows "
-                "of all parts are read together. To train on one and test on another, write a file for each."
-            )
-        refused = _refused_in(first_rows, name)
-        if refused:
-            _UNREAD.add(key)
-            logger.warning(
-                f"{source}: column {name!r} says what an annotator answered, such as {refused!r}, and is not read: "
-                "rows of all answers are read, also with labels that were refused. Write a file of those with 'accept'."
-            )
+            logger.warning(f"{source}: column {name!r} {warning}")
 
 
 _FEWEST_BYTES = 4
@@ -119,20 +109,35 @@ def warn_of_bytes(rows: Sequence[Row], columns: Iterable[str], source: str) -> N
         )
 
 
-def _splits_in(rows: Sequence[Row], name: str) -> list[str]:
-    """Return the parts of the data that a column names, such as train and test; none if it holds something else."""
-    if not may_hold_texts(rows[0][1], name) or (normalize_name(name) != "split" and not isinstance(rows[0][1], dict)):
+def _splits_warning(rows: Sequence[Row], name: str) -> str:
+    """Return the warning of a column that names the split of each row; ``""`` for any other."""
+    splits = _words_in(rows, name, "split", SPLIT_NAMES)
+    if not splits:
+        return ""
+    return (
+        f"names parts of the data, such as {splits[0]!r}, and is not read: the rows of all parts are read together. To "
+        "train on one and test on another, write a file for each."
+    )
+
+
+def _answers_warning(rows: Sequence[Row], name: str) -> str:
+    """Return the warning of a column by which an annotator did not accept some rows; ``""`` for any other."""
+    refused = [answer for answer in _words_in(rows, name, "answer", ANSWERS) if answer != "accept"]
+    if not refused:
+        return ""
+    return (
+        f"says what an annotator answered, such as {refused[0]!r}, and is not read: rows of all answers are read, also "
+        "with labels that were refused. Write a file of those with 'accept'."
+    )
+
+
+def _words_in(rows: Sequence[Row], name: str, usual_name: str, words: Set[str]) -> list[str]:
+    """Return the different words of a column, in lower case; none if it holds others, or is a text of another name."""
+    is_named = normalize_name(name) == usual_name or isinstance(rows[0][1], dict)
+    if not (is_named and may_hold_texts(rows[0][1], name)):
         return []
     values = dict.fromkeys(str(cells.get(name)).strip().casefold() for _, cells in rows)
-    return list(values) if SPLIT_NAMES.issuperset(values) else []
-
-
-def _refused_in(rows: Sequence[Row], name: str) -> str:
-    """Return an answer by which an annotator did not accept a row; ``""`` if the column holds none."""
-    if not may_hold_texts(rows[0][1], name) or (normalize_name(name) != "answer" and not isinstance(rows[0][1], dict)):
-        return ""
-    values = dict.fromkeys(str(cells.get(name)).strip().casefold() for _, cells in rows)
-    return next((value for value in values if value != "accept"), "") if ANSWERS.issuperset(values) else ""
+    return list(values) if words >= values.keys() else []
 
 
 def _unread_warning(texts: Sequence[str], columns: Sequence[str], source: str, fix: str) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from samesense.choices import Threshold, check_min_precision, check_threshold_option
 from samesense.data.columns.guesses import example_columns
 from samesense.data.columns.header_line import refuse_text
-from samesense.data.columns.text_columns import describe_objects, find_text_columns, object_columns, refuse_lists
+from samesense.data.columns.text_columns import describe_objects, find_text_columns, refuse_lists
 from samesense.data.columns.unread_columns import warn_of_bytes
 from samesense.data.conventions.column_names import TEXT_PAIRS, find_pair, spelled_names
 from samesense.data.conventions.named_columns import join_columns, listed, named_column, quote_columns, split_columns
@@ -87,12 +87,9 @@ def _detect_columns(rows: Sequence[Row], names: Sequence[str], source: str) -> t
     candidates = "none may be meant"
     if texts:
         candidates = f"{len(texts)} may be meant: {listed(texts)}"
-    objects = object_columns(rows)
+    objects = describe_objects(rows)
     if objects:
-        raise DataError(
-            f"{source}: two columns of texts are compared, and {candidates}. By the first rows, "
-            f"{describe_objects(rows, objects[0])}"
-        )
+        raise DataError(f"{source}: two columns of texts are compared, and {candidates}. By the first rows, {objects}")
     raise DataError(
         f"{source}: two columns of texts are compared, and {candidates}. Its columns: {listed(names)}. Name two: "
         f"`columns` {example}"
