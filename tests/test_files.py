@@ -472,6 +472,18 @@ def test_a_file_system_without_locks_is_written_to_with_one_warning(tmp_path, mo
     assert message.startswith(f"{tmp_path / 'folder'}: this file system has no locks")
 
 
+@pytest.mark.posix
+def test_a_lock_that_the_disk_refuses_names_its_file(tmp_path, monkeypatch):
+    import fcntl
+
+    def refuse(*_):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.raises(OutputError, match=r"\.a\.txt\.lock cannot be locked: .*Input/output error"):
+        files.only_writer_of(tmp_path / "a.txt").__enter__()
+
+
 def test_two_outputs_in_one_file_are_refused(tmp_path):
     names = (tmp_path / "a.png", tmp_path / "b" / ".." / "a.png")
     with pytest.raises(ConfigError, match="Each output is a file of its own; received"), places.holding(*names):

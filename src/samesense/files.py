@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from samesense.errors import DataError, OutputError
-from samesense.failures import TEMPORARY, TEMPORARY_ENDING, visible, writing
+from samesense.failures import TEMPORARY, TEMPORARY_ENDING, system_reason, visible, writing
 from samesense.scratch import NO_LOCKS, ScratchFolder
 
 logger = logging.getLogger(__name__)
@@ -450,13 +450,15 @@ _WITHOUT_LOCKS: set[int] = set()
 
 def _acquire(lock: Path, *, blocking: bool = True) -> AbstractContextManager[object]:
     """Take a lock; on a file system that has none go on without it, and warn once."""
-    from filelock import FileLock  # imports asyncio, which takes longer than all else here
+    from filelock import FileLock, Timeout  # imports asyncio, which takes longer than all else here
 
     try:
         return FileLock(lock).acquire(blocking=blocking)
+    except Timeout:
+        raise
     except OSError as error:
         if error.errno not in NO_LOCKS:
-            raise
+            raise OutputError(f"{lock} cannot be locked: {system_reason(error)}") from error
     device = lock.parent.stat().st_dev
     if device not in _WITHOUT_LOCKS:
         _WITHOUT_LOCKS.add(device)
