@@ -49,6 +49,20 @@ def test_output_goes_where_errors_cannot(shell):
     assert shell("samesense doctor t.txt 2>&-")[1].startswith("t.txt: 2 texts")
 
 
+@pytest.mark.parametrize("encoding", ["latin-1", "ascii"])
+def test_texts_are_written_as_utf_8_whatever_the_locale_says(shell, tmp_path, encoding):
+    (tmp_path / "pl.txt").write_text("a man idzie spać\na man 中文\n", encoding="utf-8")
+    code, _, err = shell(f"PYTHONIOENCODING={encoding} samesense mine pl.txt --model words:w.vec --top 1 >mined")
+    assert (code, "Traceback" in err) == (0, False), err
+    assert "a man idzie spać\ta man 中文" in (tmp_path / "mined").read_text(encoding="utf-8")
+
+
+def test_python_without_docstrings_is_refused(shell):
+    code, out, err = shell("PYTHONOPTIMIZE=2 samesense doctor t.txt")
+    assert (code, out, "Traceback" in err) == (2, "", False)
+    assert "-OO" in err and "PYTHONOPTIMIZE=2" in err
+
+
 def test_a_full_disk_is_said_and_a_reader_that_left_is_none(shell):
     code, _, err = shell("samesense doctor t.txt >/dev/full")
     assert code == 2 and "No space left" in err and "Exception ignored" not in err

@@ -21,7 +21,7 @@ from samesense import _HOME_OF
 from samesense.cli.colour import painted
 from samesense.cli.hyphens import mark_literals
 from samesense.cli.output import as_flags, show_messages
-from samesense.cli.streams import drop_output, flush_output, output_is_broken, replace_closed_streams
+from samesense.cli.streams import drop_output, flush_output, output_is_broken, replace_closed_streams, write_utf8
 from samesense.errors import ConfigError, SamesenseError
 from samesense.execution.progress import show_open_progress, stage
 from samesense.execution.threads import TOKENIZERS, keep_freed_memory, let_threads_sleep
@@ -145,6 +145,8 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         # First of all: a file opened before could get the number of a closed stream.
         replace_closed_streams()
+        write_utf8()
+        _refuse_missing_docstrings()
         # Before their import, at which they read these variables.
         _silence_libraries()
         let_threads_sleep()
@@ -169,6 +171,15 @@ def main(arguments: list[str] | None = None) -> None:
         if reason is None:
             raise
         _fail(f"a file or folder cannot be read or written: {reason}")
+
+
+def _refuse_missing_docstrings() -> None:
+    """Raise ConfigError where Python leaves docstrings out: transformers fails on import, and help is made of them."""
+    if sys.flags.optimize >= 2:
+        raise ConfigError(
+            "Python runs with -OO or PYTHONOPTIMIZE=2, which leaves docstrings out, and transformers needs them. Run "
+            "it without, or with PYTHONOPTIMIZE=1."
+        )
 
 
 def _run(arguments: list[str]) -> None:

@@ -6,6 +6,7 @@ so that messages would be written into those files.
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
 import select
@@ -31,6 +32,14 @@ def replace_closed_streams() -> None:
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     elif sys.stderr is sys.__stderr__:
         sys.stderr = _never_failing(sys.stderr)
+
+
+def write_utf8() -> None:
+    """Write standard output as UTF-8, as files are: the encoding of a locale may lack characters of the texts."""
+    stream = sys.stdout
+    if isinstance(stream, io.TextIOWrapper) and codecs.lookup(stream.encoding).name != "utf-8":
+        # Names of files may have bytes that are no text.
+        stream.reconfigure(encoding="utf-8", errors="surrogateescape")
 
 
 def _open_null(number: int) -> None:
