@@ -24,6 +24,12 @@ def put(tmp_path, rows):
         ({"sentence2": ""}, "sentence2", "the text is empty", TEXT_FIX),
         ({"sentence2": "\u3000 \n"}, "sentence2", "the text is empty", TEXT_FIX),
         ({"sentence1": 7}, "sentence1", "a text is needed, received int '7'", TEXT_FIX),
+        (
+            {"sentence1": {"text": "a"}},
+            "sentence1",
+            "a text is needed, received dict \"{'text': 'a'}\"",
+            "write its text into a column of its own; in pandas, json_normalize does so",
+        ),
         ({"sentence1": ["x"]}, "sentence1", "a text is needed, received list \"['x']\"", TEXT_FIX),
         (
             {"sentence1": "bad \ud800"},

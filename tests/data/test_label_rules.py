@@ -312,3 +312,49 @@ def test_words_that_are_no_labels_are_said_once_with_what_to_write(labels, messa
             read_pairs(rows, drop_bad_rows=drop)
         assert "no label is known: column 'score' holds " in str(caught.value) and message in str(caught.value)
         assert "drop_bad_rows" not in str(caught.value)
+
+
+@pytest.mark.parametrize("top", [1.0000001192092896, 1.0000005])
+def test_a_cosine_of_32_bits_that_is_rounded_above_one_is_one(tmp_path, top):
+    data = pairs(tmp_path, [0.25, top, 0.5])
+    assert (data.scale, data.labels) == ((0, 1), [0.25, 1, 0.5])
+    assert pairs(tmp_path, [-1.0000001, top]).labels == [-1, 1]
+    assert pairs(tmp_path, [0, 5.000001, 3], label_range=(0, 5)).labels == [0, 5, 3]
+
+
+def test_a_label_that_is_just_outside_is_shown_with_all_its_digits(tmp_path):
+    assert "label 1.000002 is outside the scale 0-1" in refusal(DataError, tmp_path, [0.5] * 20 + [1.000002])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["positive", "neutral", "negative"], ["strongly disagree", "disagree", "neutral", "agree", "strongly agree"]],
+)
+def test_neutral_among_words_of_another_scale_is_no_class_of_inference(tmp_path, words):
+    message = refusal(DataError, tmp_path, words * 3)
+    assert f"no label is known: column 'score' holds '{words[0]}' (3)" in message
+    assert "Replace them by numbers" in message and "contradiction" not in message
+
+
+def test_neutral_beside_one_other_word_is_still_a_class(tmp_path):
+    assert "label 'contradict' is not one of contradiction" in refusal(DataError, tmp_path, ["neutral", "contradict"])
+
+
+@pytest.mark.parametrize(
+    ("labels", "numbers"),
+    [
+        (["٠", "٣", "٥"], [0, 3, 5]),
+        (["٠٫٥", "۴٫۲۵", "५"], [0.5, 4.25, 5]),
+        (["−0.5", "0.25", "－１．０"], [-0.5, 0.25, -1]),
+        (["５０％", "1٪"], [0.5, 0.01]),
+    ],
+)
+def test_numbers_in_the_digits_of_other_scripts_are_numbers(tmp_path, labels, numbers):
+    assert pairs(tmp_path, labels).labels == numbers
+
+
+def test_a_label_within_an_object_is_told_to_get_a_column(tmp_path):
+    message = refusal(DataError, tmp_path, [{"label": 3.5, "binary-label": 1}] * 4)
+    assert "is an object, which is not read" in message
+    assert "Fix: write its label into a column of its own; in pandas, json_normalize does so." in message
+    assert message.endswith("Correct these rows."), "without them, no row would be left"

@@ -28,8 +28,10 @@ from samesense.data.conventions.numbers import (
     percent_text,
     plain_numbers,
     to_number,
+    with_ascii_digits,
 )
-from samesense.data.conventions.scales import KNOWN_SCALES, Scale, infer_scale
+from samesense.data.conventions.scales import KNOWN_SCALES, Scale, infer_scale, on_scale
+from samesense.data.conventions.texts import INTO_COLUMN
 from samesense.data.conventions.yes_no import translate_yes_no
 from samesense.errors import ConfigError, DataError
 from samesense.failures import excerpt
@@ -120,9 +122,12 @@ def _classes_named(raw: Sequence[object]) -> dict[str, float] | None:
     # Single letters are NLI classes only if e or c is among them, since n alone means no.
     if _are_initials(raw):
         return INITIALS
-    if any(isinstance(value, str) and word_of(value) in NLI_VALUES for value in raw):
-        return NLI_VALUES
-    return None
+    words = {word_of(value) for value in {value for value in raw if isinstance(value, str)}}
+    classes = words & NLI_VALUES.keys()
+    # Neutral is a word of other scales too, such as positive, neutral and negative.
+    if not classes or (classes == {"neutral"} and len(words - {*classes, *UNLABELLED}) > 1):
+        return None
+    return NLI_VALUES
 
 
 def _parse_coded_classes(raw: Sequence[object], columns: Columns, source: str, label_order: str) -> ParsedLabels:
@@ -142,10 +147,10 @@ def _parse_coded_classes(raw: Sequence[object], columns: Columns, source: str, l
 def _parse_scores(raw: Sequence[object], location: str, label_range: Scale | None) -> ParsedLabels:
     """Return labels that are numbers, or words with a value; ``location`` is the column in messages."""
     _refuse_crosses(raw, location)
-    cells = raw
+    cells = with_ascii_digits(raw)
     # Most columns hold numbers alone, and need no look at the words of many languages.
-    if any(isinstance(cell, str) and not is_number(cell) for cell in raw):
-        cells = translate_yes_no(raw, location)
+    if any(isinstance(cell, str) and not is_number(cell) for cell in cells):
+        cells = translate_yes_no(cells, location)
     return _parse_numbers(plain_numbers(cells, location, label_range), label_range, raw)
 
 
@@ -247,6 +252,7 @@ def _parse_numbers(cells: Sequence[object], label_range: Scale | None, raw: Sequ
     else:
         scale = infer_scale([value for value in values if value is not None])
     if scale is not None:
+        values = [None if value is None else on_scale(value, scale) for value in values]
         _reject(_range_problems(values, scale, inferred=label_range is None), values, problems)
     kind = _kind_of_numbers(values, label_range)
     own_scale = label_range is None and scale is not None and scale not in KNOWN_SCALES
@@ -318,6 +324,8 @@ def _number_problem(cell: object) -> LabelProblem:
     if isinstance(cell, (str, int, float)):
         accepted = "a finite number, true or false, yes or no, or a known class such as duplicate or not_duplicate"
         return LabelProblem(f"label {excerpt(cell)} is not {accepted}", "write one of these")
+    if isinstance(cell, dict):
+        return LabelProblem(f"label {excerpt(cell)} is an object, which is not read", f"write its label {INTO_COLUMN}")
     return LabelProblem(f"label of type {type(cell).__name__} is not a number", "write one number in the label column")
 
 
@@ -349,12 +357,14 @@ def _range_problems(values: Sequence[float | None], scale: Scale, *, inferred: b
 
 def _range_problem(value: float, scale: Scale, percentage: str) -> LabelProblem:
     span = f"{number_text(scale[0])}-{number_text(scale[1])}"
+    text = number_text(value)
+    # Rounded, it would stand within the range.
+    if scale[0] <= float(text) <= scale[1]:
+        text = repr(value)
     if not percentage:
-        return LabelProblem(
-            f"label {number_text(value)} is outside the range {span} given with `label_range`", "correct the label"
-        )
+        return LabelProblem(f"label {text} is outside the range {span} given with `label_range`", "correct the label")
     return LabelProblem(
-        f"label {number_text(value)} is outside the scale {span} that the other {percentage} use",
+        f"label {text} is outside the scale {span} that the other {percentage} use",
         "correct the label, or give the true scale with `label_range` LOW HIGH",
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
@@ -36,6 +37,33 @@ _QUANTITY = re.compile(
 _RATING = re.compile(r"[★☆⭐✩✭*+●○■□\s]+")
 MOST_UNITS = 3
 """Most different units after numbers; a column with more holds texts that begin with a number."""
+
+
+_MARKS = str.maketrans({"−": "-", "－": "-", "＋": "+", "٫": ".", "．": ".", "，": ",", "％": "%", "٪": "%"})
+# a number in ASCII, perhaps a percentage
+_ASCII_NUMBER = re.compile(r"[+-]?[\d.,]*\d[\d.,]*(?:[eE][+-]?\d+)?\s*%?", re.ASCII)
+
+
+def with_ascii_digits(cells: Sequence[object]) -> Sequence[object]:
+    """Return labels with numbers in ASCII that are written in other digits or with the minus of typography.
+
+    >>> with_ascii_digits(["٣٫٥", "−1", "３", 2, "three"])
+    ['3.5', '-1', '3', 2, 'three']
+    """
+    if all(not isinstance(cell, str) or cell.isascii() for cell in cells):
+        return cells
+    return [_in_ascii(cell) if isinstance(cell, str) and not cell.isascii() else cell for cell in cells]
+
+
+def _in_ascii(text: str) -> str:
+    """Return a number in ASCII digits; another text unchanged."""
+    digits = (unicodedata.decimal(character, None) for character in text)
+    translated = "".join(
+        character if digit is None else str(digit) for character, digit in zip(text, digits, strict=True)
+    ).translate(_MARKS)
+    if _ASCII_NUMBER.fullmatch(translated.strip()):
+        return translated
+    return text
 
 
 def with_points(cells: Sequence[object]) -> Sequence[object]:

@@ -12,6 +12,19 @@ KNOWN_SCALES: tuple[Scale, ...] = ((0, 1), (-1, 1), (0, 5), (0, 10), (0, 100))
 """Common ranges of similarity scores, the narrowest first."""
 
 
+_ROUNDING = 1e-6
+"""Share of a scale by which a label may lie beyond an end, as cosines of 32 bits do: 1.0000001."""
+
+
+def on_scale(number: float, scale: Scale) -> float:
+    """Return a label, or the end of the scale where it lies beyond it by an error of rounding only."""
+    low, high = scale
+    nearest = min(max(number, low), high)
+    if abs(number - nearest) <= _ROUNDING * (high - low):
+        return nearest
+    return number
+
+
 def infer_scale(numbers: Sequence[float]) -> Scale | None:
     """Return the scale of labels: the narrowest known range that holds them, or their own ends as whole numbers.
 
@@ -27,10 +40,11 @@ def infer_scale(numbers: Sequence[float]) -> Scale | None:
     # Few labels outside a range are probably typing errors, so they do not widen the scale.
     allowed = count // 100 if count >= 100 else int(count >= 20)
     for low, high in KNOWN_SCALES:
-        in_range = [number for number in numbers if low <= number <= high]
+        slack = _ROUNDING * (high - low)
+        in_range = [number for number in numbers if low - slack <= number <= high + slack]
         if count - len(in_range) <= allowed:
             # Ratings must reach both ends of a known range; a single value says nothing about the ends.
-            ends = math.floor(min(in_range)), math.ceil(max(in_range))
+            ends = math.floor(max(low, min(in_range))), math.ceil(min(high, max(in_range)))
             fits = high <= 1 or ends in ((low, high), (1, 5)) or len(set(in_range)) == 1
             if not fits:
                 return ends

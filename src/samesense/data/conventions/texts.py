@@ -18,6 +18,18 @@ PYTHON_BYTES = re.compile(r"^b(['\"]).*\1$", re.DOTALL)
 TEXT_FIX = "give the text or delete the row"
 """The fix of a cell that should be a text."""
 
+INTO_COLUMN = "into a column of its own; in pandas, json_normalize does so"
+"""The end of the fix of a cell that is an object."""
+
+
+def text_fix(value: object) -> str:
+    """Return the fix of a cell that is no usable text."""
+    if isinstance(value, dict):
+        return f"write its text {INTO_COLUMN}"
+    if isinstance(value, bytes):
+        return "decode it: text.decode()"
+    return TEXT_FIX
+
 
 def text_problem(value: object) -> str:
     """Return what is wrong with a cell that should be a text; an empty string if it is usable."""

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 
-from samesense.data.conventions.texts import TEXT_FIX, text_problem
+from samesense.data.conventions.texts import text_fix, text_problem
 from samesense.errors import BadRowsError, DataError
 from samesense.failures import abridged
 from samesense.types import Row
@@ -30,7 +30,12 @@ class BadRow:
 def bad_texts(row: Row, columns: Iterable[str]) -> list[BadRow]:
     """Return the cells of a row in these columns that are no usable texts."""
     number, cells = row
-    return [BadRow(number, name, problem, TEXT_FIX) for name in columns if (problem := text_problem(cells.get(name)))]
+    values = {name: cells.get(name) for name in columns}
+    return [
+        BadRow(number, name, problem, text_fix(value))
+        for name, value in values.items()
+        if (problem := text_problem(value))
+    ]
 
 
 def bad_rows_error(
@@ -48,7 +53,8 @@ def bad_rows_error(
     lines += [f"  row {bad.row}, column {bad.column!r}: {bad.what}. Fix: {bad.fix}." for bad in first]
     if len(ordered) > len(first):
         lines.append(f"  and {len(ordered) - len(first)} more.")
-    if can_drop:
+    # Without these rows nothing would be left.
+    if can_drop and count < total:
         lines.append("Correct these rows, or leave them out with `drop_bad_rows`.")
     else:
         lines.append("Correct these rows.")
