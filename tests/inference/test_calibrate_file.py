@@ -94,10 +94,9 @@ def test_a_writer_killed_midway_leaves_the_old_one(tmp_path, monkeypatch):
     home = home_of(str(made_folder(tmp_path / "m")))
     first = fitted(home)
     store(first, home.file)
-    monkeypatch.setattr("pathlib.Path.replace", lambda self, target: (_ for _ in ()).throw(KeyboardInterrupt))
-    with pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("pathlib.Path.replace", lambda self, target: (_ for _ in ()).throw(KeyboardInterrupt))
         store(fitted(home, yes=3), home.file)
-    monkeypatch.undo()
     assert read(home) == first
 
 

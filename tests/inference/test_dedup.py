@@ -77,20 +77,20 @@ def test_another_threshold_needs_no_model_and_is_what_it_would_have_been(
     model = samesense.load(str(tiny_trunk), precision="float32")
     first = samesense.dedup(texts, model=model, threshold=0.97, work=work)
     expected = {threshold: samesense.dedup(texts, model=model, threshold=threshold) for threshold in (0.99, 0.92, 0.8)}
-    monkeypatch.setattr(type(model), "encode", lambda *_, **__: pytest.fail("encoded again"))
-    for threshold, expected_result in expected.items():
-        for result in (
-            first.with_threshold(threshold),
-            samesense.dedup(texts, model=model, threshold=threshold, work=work),
-        ):
-            assert result.threshold == threshold
-            assert np.array_equal(result.kept_by, expected_result.kept_by)
-            assert result.scores == pytest.approx(expected_result.scores)
-    with pytest.raises(OutputError, match=r"work holds the vectors of another search: it differs in the texts"):
-        samesense.dedup(texts[1:], model=model, work=work)
-    with pytest.raises(OutputError, match="it differs in the kind"):
-        samesense.dedup(texts, model=model, search="approximate", work=work)
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        patch.setattr(type(model), "encode", lambda *_, **__: pytest.fail("encoded again"))
+        for threshold, expected_result in expected.items():
+            for result in (
+                first.with_threshold(threshold),
+                samesense.dedup(texts, model=model, threshold=threshold, work=work),
+            ):
+                assert result.threshold == threshold
+                assert np.array_equal(result.kept_by, expected_result.kept_by)
+                assert result.scores == pytest.approx(expected_result.scores)
+        with pytest.raises(OutputError, match=r"work holds the vectors of another search: it differs in the texts"):
+            samesense.dedup(texts[1:], model=model, work=work)
+        with pytest.raises(OutputError, match="it differs in the kind"):
+            samesense.dedup(texts, model=model, search="approximate", work=work)
     for name in ("links.npz", "vectors.bin", "about.json"):
         (work / "unfinished").mkdir()  # of a process that was killed after about.json
         (work / name).write_bytes(b"PK nonsense")

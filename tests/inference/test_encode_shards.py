@@ -123,12 +123,12 @@ def test_it_goes_on_with_any_workers_and_the_bytes_are_the_same(place, tmp_path)
 def test_nothing_is_made_or_counted_twice(place, tmp_path, monkeypatch):
     make(place, tmp_path / "v")
     before = manifest(tmp_path / "v")
-    monkeypatch.setattr(sharded_world, "encode", lambda texts: 1 / 0)
-    monkeypatch.setattr(inputs, "split_shards", lambda *words: 1 / 0)
-    done, lines = make(place, tmp_path / "v")
+    with monkeypatch.context() as patch:
+        patch.setattr(sharded_world, "encode", lambda texts: 1 / 0)
+        patch.setattr(inputs, "split_shards", lambda *words: 1 / 0)
+        done, lines = make(place, tmp_path / "v")
     assert done.rows == 60 and lines == ["9 of 9 shards are there already"]
     assert manifest(tmp_path / "v") == before
-    monkeypatch.undo()
     os.utime(place / "texts.txt", (1, 1))  # it may be another file now: read again, and found to be the same
     assert make(place, tmp_path / "v")[0] == done
     (tmp_path / "v" / "input.json").unlink()

@@ -38,13 +38,12 @@ def test_pairs_of_its_corpus_are_harvested_by_any_workers_and_after_a_stop(made,
     second = tmp_path / "two"
     summary = harvest(made, folder_one, chosen)
     assert (summary.pairs, summary.requested) == (90, {"random": 36, "neighbours": 36, "section": 18})
-    monkeypatch.setattr(recipe_of_harvest, "parquet", lambda *_: 1 / 0)  # stopped once all sentences are read
-    with pytest.raises(SamesenseError):
+    with monkeypatch.context() as patch, pytest.raises(SamesenseError):
+        patch.setattr(recipe_of_harvest, "parquet", lambda *_: 1 / 0)  # stopped once all sentences are read
         harvest(made, second, chosen.model_copy(update={"workers": 2}))
-    monkeypatch.undo()
-    monkeypatch.setattr(WordOrigin, "encode", lambda *_: 1 / 0)  # they are not read again
-    harvest(made, second, chosen)
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        patch.setattr(WordOrigin, "encode", lambda *_: 1 / 0)  # they are not read again
+        harvest(made, second, chosen)
     files = [sorted((folder / "shards").iterdir()) for folder in (folder_one, second)]
     assert len(files[0]) == 3 and [f.read_bytes() for f in files[0]] == [f.read_bytes() for f in files[1]]
     rows = [row for path in files[0] for row in pq.read_table(path).to_pylist()]

@@ -132,10 +132,10 @@ def test_shards_are_the_same_whatever_the_origin_remembers(made, tmp_path, monke
     assert not list((folder / "cache").rglob("*.npy"))  # nothing is remembered
     origin = open_origin(folder)
     read = Reader.read
-    monkeypatch.setattr(Reader, "read", lambda *given: _moved(read(*given)))
-    for at in range(0, 24, 3):
-        origin.encode(texts[at : at + 1])  # which keeps what it has read, each text beside no other
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        patch.setattr(Reader, "read", lambda *arguments: _moved(read(*arguments)))
+        for text in texts[::3]:
+            origin.encode([text])  # which keeps what it has read, each text beside no other
     assert encoded(tmp_path / "two") == one
     rows = np.concatenate([np.load(path) for path in sorted((tmp_path / "one" / "shards").iterdir())])
     np.testing.assert_allclose(
@@ -183,10 +183,10 @@ def test_another_weight_reads_nothing_again_and_another_prompt_asks(documents, m
     make(documents, model, folder)
     with pytest.raises(OutputError, match=r"stage parts .* weight_own was 1.0 and is 0.5"):
         make(documents, model, folder, weight_own=0.5)
-    monkeypatch.setattr(Reader, "read", None)
-    done, lines = make(documents, model, folder, weight_own=0.5, overwrite=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(Reader, "read", None)
+        done, lines = make(documents, model, folder, weight_own=0.5, overwrite=True)
     assert done and "reference: there already" in " ".join(lines)
-    monkeypatch.undo()
     for changes in ({"prompt": '"{text}" is "'}, {"own_layer": 2}, {"state_layer": 2}):
         with pytest.raises(OutputError, match=r"stage reference .* reader was "):
             make(documents, model, folder, **changes)
