@@ -42,6 +42,8 @@ CASES = {
     "label a.txt -o b.tsv --max-calls 2.5e-1": "--max-calls takes a whole number; received '2.5e-1'.",
     "calibrate m --min-precision x": "--min-precision takes a number; received 'x'.",
     "mine a.txt --threshold x": "--threshold takes a number or 'calibrated'; received 'x'.",
+    "doctor -": "Standard input (-) is not taken here. Write it to a file whose name ends in its format, such as .csv.",
+    "evaluate default --data -": "Standard input (-) is not taken here.",
     "doctor a.csv --against": "--against needs at least one file after it; received none.",
     "dedup a.txt --by x": 'Invalid value "x" for --by. Choose from: "representative", "linked".',
 }
@@ -84,3 +86,12 @@ def test_a_closed_standard_input_is_said(line):
     done = subprocess.run(["sh", "-c", '"$@" <&-', "sh", *words], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "Standard input is read here, and it is closed" in done.stderr.splitlines()[-1]
+
+
+def test_a_file_that_begins_like_an_option_is_told_its_path(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "-lead.txt").write_text("a man eats\na dog runs\n")
+    assert run("doctor", "-lead.txt")[2].startswith(
+        "samesense: error: -lead.txt is a file here, and is read as an option. Write ./-lead.txt."
+    )
+    assert run("doctor", "./-lead.txt")[0] == 0

@@ -68,6 +68,7 @@ def test_a_full_disk_is_said_and_a_reader_that_left_is_none(shell):
     assert code == 2 and "No space left" in err and "Exception ignored" not in err
     code, out, err = shell("samesense doctor t.txt | true; echo ${PIPESTATUS[0]}")
     assert (out, err) == ("0\n", "")
+    assert shell("samesense --help | true; echo ${PIPESTATUS[0]}")[1:] == ("0\n", "")
     code, out, err = shell("samesense doctor t.txt 2>&1 >kept | true; echo ${PIPESTATUS[0]}")
     assert (out, err) == ("0\n", "")
 

@@ -151,3 +151,20 @@ def test_languages_that_cannot_be_split_are_refused(monkeypatch):
     with pytest.raises(MissingExtraError, match="nupunkt is needed here"):
         split_sentences("One. Two.")
     assert split_sentences("好。") == ["好。"]
+
+
+@pytest.mark.parametrize(
+    ("content", "description"),
+    [
+        ("A man eats.\tHe has a meal.\nA dog runs.\tIt is noon.\n", r"as many tabs each \(1\), so that it is a table"),
+        ("5.0\n3.25\n0\n", "its lines are numbers"),
+        ('{"text": "a"}\n{"text": "b"}\n', "each line is a JSON object"),
+    ],
+)
+def test_tables_under_the_name_of_a_text_are_no_documents(tmp_path, caplog, content, description):
+    (tmp_path / "table.txt").write_text(content)
+    (tmp_path / "running.txt").write_text("It rains. The roof leaks.\n")
+    assert list(read_documents(tmp_path)) == [[["It rains.", "The roof leaks."]]]
+    assert "left out: " in caplog.text and "table.txt" in caplog.text
+    with pytest.raises(DataError, match=rf"{description}.*end its name in \.md"):
+        list(read_documents(tmp_path / "table.txt"))

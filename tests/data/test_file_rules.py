@@ -69,8 +69,8 @@ def test_four_columns_without_a_header_are_refused_with_the_way_out(tmp_path):
         "columns of texts and one of labels. Known names of texts: sentence1/sentence2, sentence_a/sentence_b, "
         "text1/text2, text_a/text_b, premise/hypothesis, question1/question2, anchor/positive, query/positive, "
         "sent0/sent1; of labels: score, scores, similarity, similarity_score, label, labels, gold_label, "
-        "is_duplicate, isduplicate, duplicate, relatedness_score. A file without a header line needs one, unless it "
-        "has exactly three columns, text, text and a number."
+        "is_duplicate, isduplicate, duplicate, relatedness_score. A file without a header line needs one, or `header` "
+        "no, unless it has exactly three columns, text, text and a number."
     )
 
 
@@ -353,7 +353,8 @@ def test_one_column_may_hold_any_mark(tmp_path):
 def test_a_table_of_texts_without_a_header_line_is_refused(tmp_path, first):
     message = refused_by_any_reader(put(tmp_path / "a.csv", f"{first}\nA dog runs\n"))
     assert (
-        f"the first line of a table names its columns, and {first!r} seems to be a text. Add a header line" in message
+        f"the first line of a table names its columns, and {first!r} seems to be a text. Add a header line, "
+        "or give `header` no" in message
     )
     assert message.splitlines()[0].endswith(f"If it is the name of a column: `columns` {quote_columns(first)}")
 
@@ -376,5 +377,8 @@ def test_a_name_that_ends_like_a_text_is_none_beside_other_names(tmp_path, heade
 
 @pytest.mark.parametrize("line", ["A man eats.,food", "A man eats all of it,food", "A man eats.,A man eats?"])
 def test_a_table_of_two_columns_without_a_header_line_is_refused(tmp_path, line):
-    with pytest.raises(DataError, match=r"seems to be a text\. Add a header line\. If it is .* `columns` \"A man eats"):
+    with pytest.raises(
+        DataError,
+        match=r"seems to be a text\. Add a header line, or give `header` no\. If it is .* `columns` \"A man eats",
+    ):
         detect_kind(put(tmp_path / "a.csv", f"{line}\nA dog runs.,sport\nA cat sleeps.,sleep\n"))

@@ -3,13 +3,16 @@
 import csv
 import io
 from collections import namedtuple
+from dataclasses import dataclass
 from importlib.util import find_spec
+from types import SimpleNamespace
 
 import numpy
 import pandas
 import pyarrow as pa
 import pytest
 from datasets import ClassLabel, Dataset, Features, Value
+from pydantic import create_model
 
 import samesense
 from samesense.data import read_pairs
@@ -36,6 +39,15 @@ class Interchanged:
 
     def __arrow_c_stream__(self, requested_schema=None):
         return self.table.__arrow_c_stream__(requested_schema)
+
+
+@dataclass
+class Pair:
+    """A pair as a program holds it."""
+
+    sentence1: str
+    sentence2: str
+    label: float
 
 
 def forms():
@@ -304,3 +316,13 @@ def test_parts_of_a_frame_as_cells_are_refused(rows_of):
     frame = pandas.DataFrame({"sentence1": ["a", "c"], "sentence2": ["b", "d"], "score": [0, 1]})
     with pytest.raises(DataError, match=r"one is a part of a data frame.*Give the frame itself"):
         samesense.read(frame.iterrows() if rows_of == "iterrows" else frame.groupby("score"))
+
+
+def test_objects_with_fields_are_rows():
+    model = create_model("Pair", sentence1=(str, ...), sentence2=(str, ...), label=(float, ...))
+    for kind in (Pair, SimpleNamespace, model):
+        cells = [dict(zip(("sentence1", "sentence2", "label"), row, strict=True)) for row in ROWS]
+        read = samesense.read([kind(**row) for row in cells])
+        assert (read.pairs()[0], read.labels) == (ROWS[0][:2], [row[2] for row in ROWS]), kind
+    data = samesense.read(ROWS)
+    assert samesense.doctor([data, data])[1].rows == len(ROWS), "PairData are sources"

@@ -175,6 +175,7 @@ def test_a_list_of_columns_is_refused_with_the_form_that_is_taken(call, tmp_path
         (lambda model: samesense.build_index("c", "t.txt", model=model, approximate="yes"), "approximate"),
         (lambda model: samesense.SentenceEncoder(model, chunk="median").fit(TEXTS), "chunk"),
         (lambda model: samesense.SentenceEncoder(model, task="queries").fit(TEXTS), "task"),
+        (lambda model: samesense.load(model).encode(TEXTS, task="queries"), "task"),
     ],
 )
 def test_a_word_that_is_none_of_the_choices_is_refused(model, call, name, tmp_path, monkeypatch):

@@ -202,7 +202,11 @@ def _run(arguments: list[str]) -> None:
                 if not arguments or arguments[0].startswith("-"):
                     program = make_app(overview=True)
                 program(mark_literals(arguments), exit_on_error=False, print_error=False)
-        except SystemExit:
+        except SystemExit as end:
+            # rich ends with code 1 where whoever read the help has ended, as head does.
+            if isinstance(end.__context__, BrokenPipeError):
+                drop_output()
+                sys.exit(0)
             # --help and --version end so, with text that may not be written yet.
             flush_output()
             raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import shlex
+from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 from cyclopts import CycloptsError
@@ -33,7 +34,6 @@ OTHER_COMMANDS = {
     "finetune": "train",
     "fine-tune": "train",
     "embed": "encode",
-    "score": "similarity",
     "predict": "similarity",
     "deduplicate": "dedup",
     "benchmark": "compare",
@@ -139,6 +139,10 @@ def _unknown_flag(error: UnknownOptionError) -> str:
         return (
             f"{error.token.keyword} needs a value after it; received {error.token.value}, which looks like an option."
         )
+    if flag == "-":
+        return "Standard input (-) is not taken here. Write it to a file whose name ends in its format, such as .csv."
+    if Path(flag).is_file():
+        return f"{flag} is a file here, and is read as an option. Write ./{flag}."
     advice = ""
     if not error.argument_collection and error.app is not None:
         # It stands where a text or a file is taken.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -19,7 +19,8 @@ from samesense.data.extraction.files import (
     read_document_file,
 )
 from samesense.data.rows.compression import is_text_file, split_suffix
-from samesense.data.rows.sources import load_rows, read_rows
+from samesense.data.rows.line_formats import describe_no_document
+from samesense.data.rows.sources import SNIFFED_LINES, load_rows, read_rows
 from samesense.data.rows.text import read_lines
 from samesense.data.sentence_splitting import Language, split_paragraphs, split_sentences
 from samesense.errors import ConfigError, DataError
@@ -164,7 +165,9 @@ def _read_sections(file: DocumentFile, language: Language) -> Document:
     Table rows and code are not sentences and are left out.
     """
     if is_text_file(file.name):
-        paragraphs = _split_text("".join(line for _, line in read_lines(file.path)), language)
+        lines = [line for _, line in read_lines(file.path)]
+        _refuse_other_format(lines, file.name)
+        paragraphs = _split_text("".join(lines), language)
         if not paragraphs:
             raise DataError(f"{file.name}: the file holds no text.")
         return paragraphs
@@ -178,6 +181,13 @@ def _read_sections(file: DocumentFile, language: Language) -> Document:
         if block.kind == "text":
             sections[-1] += split_sentences(block.text, language)
     return [section for section in sections if section]
+
+
+def _refuse_other_format(lines: Sequence[str], name: str) -> None:
+    """Raise DataError if the first lines of a text file are those of a table or another format, and no running text."""
+    first = [line.rstrip("\r\n") for line in lines[:SNIFFED_LINES]]
+    if description := describe_no_document([line for line in first if line.strip()]):
+        raise DataError(f"{name}: {description}")
 
 
 def _split_text(text: str, language: Language) -> Document:

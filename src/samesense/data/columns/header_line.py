@@ -66,7 +66,8 @@ def refuse_text(columns: Sequence[str], source: str, rows: Sequence[Row], otherw
         if line.has_text(name) or (as_long_as_cells and not line.holds_names):
             raise DataError(
                 f"{source}: the first line of a table names its columns, and {name!r} seems to be a text. Add a header "
-                f"line{otherwise}. If it is the name of a column: `columns` {quote_columns(','.join(columns))}"
+                f"line, or give `header` no{otherwise}. If it is the name of a column: `columns` "
+                f"{quote_columns(','.join(columns))}"
             )
 
     if columns and not line.holds_names and all(_looks_like_cells(name, rows) for name in columns):

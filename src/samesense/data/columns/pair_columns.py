@@ -163,8 +163,8 @@ def _missing_columns_error(names: Sequence[str], source: str, what: str, example
     pairs = ", ".join("/".join(pair) for pair in TEXT_PAIRS)
     return DataError(
         f"{message} Labelled pairs have two columns of texts and one of labels. Known names of texts: {pairs}; of "
-        f"labels: {', '.join(LABEL_NAMES)}. A file without a header line needs one, unless it has exactly three "
-        "columns, text, text and a number."
+        f"labels: {', '.join(LABEL_NAMES)}. A file without a header line needs one, or `header` no, unless it "
+        "has exactly three columns, text, text and a number."
     )
 
 

@@ -21,6 +21,9 @@ logger = logging.getLogger(__name__)
 _AS_TEXTS = "If each line is a text, give the file as standard input (-), or as JSON lines with a key text."
 """What is done where a file of texts is refused."""
 
+_RENAME = "Rename it"
+"""The fix of a file whose name lacks the ending of its format; a pipe cannot be renamed."""
+
 _WRITE_TEXTS = "Write the texts alone, one a line."
 
 _ENDINGS = {
@@ -51,6 +54,18 @@ _FEWEST_LINES = 3
 """Lines from which on what they have in common is hardly chance."""
 
 
+def describe_no_document(lines: Sequence[str]) -> str:
+    """Return what the lines of a text file are, and the fix, where they are certainly no running text; else ``""``."""
+    if not lines:
+        return ""
+    certain = _first_format(_REFUSED, lines)
+    if certain is None and len(lines) >= _FEWEST_LINES and all(is_number(line.strip()) for line in lines):
+        certain = Format("its lines are numbers", "If they are labels, write them into one table with their texts.")
+    if certain is None:
+        return ""
+    return f"{certain.description}. {certain.fix} If it is a document nevertheless, end its name in .md."
+
+
 def refuse_other_format(lines: Sequence[str], source: str) -> None:
     """Raise DataError if the first lines of a text file are those of another format; warn once if they may be.
 
@@ -63,7 +78,10 @@ def refuse_other_format(lines: Sequence[str], source: str) -> None:
         raise DataError(f"{source}: a name in {ending} is that of {_ENDINGS[ending]}. {_WRITE_TEXTS} {_AS_TEXTS}")
     certain = _first_format(_REFUSED, lines)
     if certain is not None:
-        raise DataError(f"{source}: {certain.description}. {certain.fix} {_AS_TEXTS}")
+        fix = certain.fix
+        if source.startswith("/dev/"):
+            fix = fix.replace(_RENAME, "Write it to a file with that ending")
+        raise DataError(f"{source}: {certain.description}. {fix} {_AS_TEXTS}")
     if len(lines) < _FEWEST_LINES or source in _WARNED:
         return
     doubt = _first_format(_DOUBTS, [line.strip() for line in lines])
@@ -116,7 +134,7 @@ def _shared_count(counts: Sequence[int]) -> int:
 def _table(description: str, suffix: str) -> Format:
     return Format(
         f"{description}, and its name does not end in {suffix}",
-        "Rename it, with the names of its columns in the first line.",
+        f"{_RENAME}, with the names of its columns in the first line.",
     )
 
 
@@ -144,7 +162,7 @@ def _detect_rows(lines: Sequence[str]) -> Format | None:
                 "its lines are rows in the source of a program",
                 "Write them as JSON lines, of json.dumps(row) for each.",
             )
-        fix = "Rename it."
+        fix = f"{_RENAME}."
         if kind == "list" and not _LIST_OF_TEXTS.fullmatch(rows[0]):
             fix = 'Write each row as an object, such as {"sentence1": ..., "sentence2": ..., "score": ...}.'
         return Format(f"each line is a JSON {kind}, and its name does not end in .jsonl", fix)
@@ -160,9 +178,9 @@ def _detect_json(lines: Sequence[str]) -> Format | None:
         return None
     first, second = (line.strip() for line in lines[:2])
     if first == "{" and _KEY.match(second):
-        return Format("it is JSON over several lines, and its name does not end in .json", "Rename it.")
+        return Format("it is JSON over several lines, and its name does not end in .json", f"{_RENAME}.")
     if first == "[" and second.startswith(('"', "{", "[")):
-        fix = "Rename it." if second.startswith("{") else "Write the texts one a line, and rows as objects."
+        fix = f"{_RENAME}." if second.startswith("{") else "Write the texts one a line, and rows as objects."
         return Format("it is a JSON list, and its name does not end in .json", fix)
     return None
 

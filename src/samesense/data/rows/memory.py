@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from itertools import chain, islice
 from numbers import Number
+from types import SimpleNamespace
 from typing import Any
 
 from samesense.data.conventions.class_names import NLI_VALUES, word_of
@@ -325,11 +327,28 @@ def is_example(row: Any) -> bool:
     return type(row).__name__ == "InputExample"
 
 
+def fields_of(row: Any) -> dict[str, object] | None:
+    """Return the fields of an instance of a dataclass, a model of pydantic, or a namespace; ``None`` for others."""
+    if isinstance(row, SimpleNamespace):
+        return vars(row)
+    kind = type(row)
+    # Sources such as PairData are dataclasses too, and have a length.
+    if hasattr(kind, "__len__"):
+        return None
+    if is_dataclass(kind):
+        return {field.name: getattr(row, field.name) for field in fields(row)}
+    if hasattr(kind, "model_fields"):
+        return {name: getattr(row, name) for name in kind.model_fields}
+    return None
+
+
 def _cells_of(row: Any) -> Any:
-    """Return the cells of an array, a named tuple or an ``InputExample`` of sentence-transformers.
+    """Return the cells of an array, a named tuple, an object with fields or an ``InputExample``.
 
     Other rows are returned unchanged.
     """
+    if isinstance(row, str | dict | list):
+        return row
     if is_example(row):
         if len(row.texts) == 2:
             return (*row.texts, row.label)
@@ -337,9 +356,9 @@ def _cells_of(row: Any) -> Any:
     # The order of named cells says nothing: a negative may stand before the positive.
     if isinstance(row, tuple) and hasattr(row, "_asdict"):
         return row._asdict()
-    if hasattr(row, "tolist") and not isinstance(row, str):
+    if hasattr(row, "tolist"):
         return row.tolist()
-    return row
+    return fields_of(row) or row
 
 
 def _names_of(thirds: Sequence[Any]) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from samesense.data.rows.memory import (
     as_rows,
     cells_of_column,
     dataset_rows,
+    fields_of,
     is_example,
     is_missing,
     memory_rows,
@@ -138,8 +139,8 @@ def as_sources(sources: Source) -> list[Source]:
         return [Rows(sources)]
     first = sources[0]
     # Rows of one source have cells; Rows is a source by itself.
-    is_row = (isinstance(first, Mapping | list | tuple) and not isinstance(first, Rows)) or is_example(first)
-    if is_row:
+    has_cells = isinstance(first, Mapping | list | tuple) and not isinstance(first, Rows)
+    if has_cells or is_example(first) or fields_of(first) is not None:
         return [Rows(sources)]
     _refuse_arrays_as_rows(sources)
     return list(sources)
@@ -319,7 +320,7 @@ def line_rows(source: str | Path, *, blank_end: bool = False) -> Iterator[Row]:
 
 
 def _rows_of_texts(rows: Iterator[Row], source: str) -> Iterator[Row]:
-    first = list(islice(rows, _SNIFFED_LINES))
+    first = list(islice(rows, SNIFFED_LINES))
     refuse_table(first, source)
     yield from first
     yield from rows
@@ -327,10 +328,10 @@ def _rows_of_texts(rows: Iterator[Row], source: str) -> Iterator[Row]:
 
 def refuse_table(rows: Sequence[Row], source: str) -> None:
     """Raise DataError if the first rows of a text file are lines of another format; warn if they may be a table."""
-    refuse_other_format([text for _, cells in rows[:_SNIFFED_LINES] if (text := str(cells[TEXT])).strip()], source)
+    refuse_other_format([text for _, cells in rows[:SNIFFED_LINES] if (text := str(cells[TEXT])).strip()], source)
 
 
-_SNIFFED_LINES = 1000
+SNIFFED_LINES = 1000
 """Lines of a text file that are inspected to see whether it is a table."""
 
 

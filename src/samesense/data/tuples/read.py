@@ -68,8 +68,8 @@ def read_tuples(
         equal = data.left_out.get(ITSELF, 0)
         besides = f", besides {equal} that are their anchor" if equal else ""
         raise DataError(
-            f"{source}: no anchor has a positive among {len(data)}{besides}. Give NLI data with entailments, or "
-            "columns of positives that are filled."
+            f"{source}: no anchor has a positive among {len(data)}{besides}. Give NLI data with entailments, "
+            "columns of positives that are filled, or the names of the columns: `columns` anchor,positive,negative"
         )
     return data
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from samesense.choices import check_choice
 from samesense.data.conventions.texts import text_problem
 from samesense.encoder.cosine import cosine_score, unit
 from samesense.encoder.embedding_cache import EmbeddingCache
@@ -251,6 +252,7 @@ class Model:
                 takes long.
 
         Raises:
+            ConfigError: for another ``task``.
             DataError: for a table, or another object that is not a list of texts.
             ModelError: for a cross-encoder, or if a text is not a string.
         """
@@ -263,6 +265,7 @@ class Model:
                 show_progress_bar=show_progress_bar,
             )[0]
             return single
+        check_choice("task", task, TaskName, optional=True)
         given_texts = as_sequence(texts, "Texts")
         # A model that reads all texts alike then has one cache for all tasks.
         if not self.tells_tasks_apart:
