@@ -124,9 +124,7 @@ def system_reason(error: Exception, fix: str = "") -> str | None:
     number = _system_number(error)
     if number is None and not isinstance(error, OSError):
         return None
-    reason = ""
-    if number and os.strerror(number) not in str(error):
-        reason = f" ({os.strerror(number)})"
+    reason = f" ({os.strerror(number)})" if number and os.strerror(number) not in str(error) else ""
     message = _without_temporary_names(str(error))
     if str(error).startswith("[Errno 2] No usable temporary directory"):
         fix = _IN_TEMPORARY

@@ -247,9 +247,7 @@ def clear_temporary(folder: Path, name: str = "") -> None:
 
     The files of running processes stay: not every writer holds a lock.
     """
-    pattern = TEMPORARY
-    if name:
-        pattern = re.compile(rf"\.{re.escape(_short(name))}{TEMPORARY_ENDING}")
+    pattern = re.compile(rf"\.{re.escape(_short(name))}{TEMPORARY_ENDING}") if name else TEMPORARY
     for path in folder.glob(".*.part"):
         match = pattern.fullmatch(path.name)
         if match is not None and not _has_writer(path, match["process"]):

@@ -234,9 +234,7 @@ def match(  # noqa: PLR0913 - the flags of the command
 def _say_unmerged(count: int, what: str, chunk: Chunk | None) -> None:
     """Warn of texts that are close but were not merged, because they differ in parts that the model did not read."""
     if count:
-        fix = "Take"
-        if chunk is None:
-            fix = "`chunk` reads long texts to their ends; else take"
+        fix = "`chunk` reads long texts to their ends; else take" if chunk is None else "Take"
         logger.warning(
             f"{count} texts are close to others that differ from them in what the model did not read, and are {what}. "
             f"{fix} a model that reads more of a text, or knows its signs."

@@ -152,9 +152,7 @@ def _open_named(name: str, newest_change: int, options: tuple[tuple[str, Any], .
 def _newest_change(name: str | Path) -> int:
     """Return the newest modification time in a model's folder, in nanoseconds; 0 if there is no folder."""
     folder = Path(name).expanduser()
-    files = []
-    if folder.is_dir():
-        files = [path for path in folder.rglob("*") if path.is_file()]
+    files = [path for path in folder.rglob("*") if path.is_file()] if folder.is_dir() else []
     return max((path.stat().st_mtime_ns for path in files), default=0)
 
 

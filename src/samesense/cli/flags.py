@@ -56,9 +56,7 @@ def _flag(name: str, settings: Mapping[str, type[BaseModel]], *, show: bool) -> 
     annotation = _joined([AS_WORDS.get(field.annotation, field.annotation) for field in fields.values()])
     description = _described({method: str(field.description) for method, field in fields.items()})
     description += _defaults({method: field.default for method, field in fields.items()})
-    title = "Settings"
-    if len(fields) != len(settings):
-        title = f"Settings of {' and '.join(fields)}"
+    title = f"Settings of {' and '.join(fields)}" if len(fields) != len(settings) else "Settings"
     # Groups of many methods come before groups of few.
     order = len(settings) - len(fields)
     group = Group(title, sort_key=(order, title))

@@ -110,9 +110,7 @@ def _missing(error: MissingArgumentError, command: str) -> str:
     name = error.argument.name
     if error.keyword:
         needs = "a value" if count < 2 else f"{count} values"
-        received = ""
-        if count > 1:
-            received = f"; received {len(error.tokens_so_far) % count}"
+        received = f"; received {len(error.tokens_so_far) % count}" if count > 1 else ""
         return f"{error.keyword} needs {needs} after it{received}."
     if name.startswith("-"):
         values = ["NAME"] * max(1, count)

@@ -79,9 +79,7 @@ def on_interrupt(hint: str, saved: Path, *, resumes: bool = True) -> Iterator[No
 
     Unless the command ``resumes`` what it finds, the file must be its own, and not that of an earlier run.
     """
-    before = None
-    if not resumes and saved.is_file():
-        before = saved.read_bytes()
+    before = saved.read_bytes() if not resumes and saved.is_file() else None
     try:
         yield
     except KeyboardInterrupt as stop:

@@ -104,9 +104,7 @@ class Cutter:
 
     def pieces(self, text: str, encoding: Encoding) -> Pieces:
         """Return the pieces of a text from the encoding of prompt and text, special tokens included."""
-        cut_tokens = 0
-        if self.longest is not None:
-            cut_tokens = max(0, len(encoding.ids) - self.longest)
+        cut_tokens = 0 if self.longest is None else max(0, len(encoding.ids) - self.longest)
         tokens = self._tokens(encoding)
         placed: list[tuple[int, Piece]] = [(0, sign) for sign in self._dropped(text)]
         any_known = False

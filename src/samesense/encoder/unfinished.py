@@ -57,10 +57,7 @@ class UnfinishedEmbeddings:
         """
         vectors = dict(self._stored(texts))
         missing = [text for text in dict.fromkeys(texts) if text not in vectors]
-        if missing:
-            computed = encode(missing)
-        else:
-            computed = self._no_vectors(vectors, encode)
+        computed = encode(missing) if missing else self._no_vectors(vectors, encode)
         stale = [text for text, vector in vectors.items() if len(vector) != computed.shape[1]]
         if stale:
             self._discard_other_width(len(vectors[stale[0]]), computed.shape[1])

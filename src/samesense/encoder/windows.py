@@ -131,9 +131,7 @@ def describe_windows(figures: dict[str, int], texts: int, combine: Chunk) -> str
 
 def cut_into_windows(texts: Sequence[str], reading: Reading | None = None) -> Windows:
     """Return texts as windows; a text that is read whole is one window. A reading of ``None`` reads everything."""
-    longest = None
-    if reading is not None:
-        longest = reading.longest
+    longest = None if reading is None else reading.longest
     if reading is None or longest is None:
         return Windows(list(texts), [1] * len(texts))
     windows_of_texts = [

@@ -92,10 +92,7 @@ def cross_validation(data: PairData, k: int = 10, mode: Mode = "mixed", seed: in
     """
     if mode not in MODES:
         raise ConfigError(f"Folds are 'apart', 'mixed' or 'by-topic', got {mode!r}.")
-    if mode == "by-topic":
-        held = _topics(data)
-    else:
-        held = _folds(data, k, mode, seed)
+    held = _topics(data) if mode == "by-topic" else _folds(data, k, mode, seed)
     rows = np.arange(len(data))
     return [(np.setdiff1d(rows, held_rows), held_rows) for held_rows in held]
 

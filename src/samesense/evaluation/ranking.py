@@ -103,9 +103,7 @@ class RankingTask(Task):
             f"{measure}, mean over {len(values)} of {len(self.lists)} queries; undefined: "
             f"{len(self.lists) - len(included)} with {undefined}"
         )
-        interval = None
-        if len(values) > 1:
-            interval = mean_interval(values)
+        interval = mean_interval(values) if len(values) > 1 else None
         return build.result(metric, float(values.mean()), len(values), description, interval)
 
 

@@ -82,9 +82,7 @@ class ResultBuilder:
     ) -> Result:
         """Return one result; its protocol ends with ``description``."""
         low, high = (interval if self.intervals else None) or (None, None)
-        bootstrap = ""
-        if low is not None:
-            bootstrap = f"95 % bootstrap, {SAMPLES} samples"
+        bootstrap = "" if low is None else f"95 % bootstrap, {SAMPLES} samples"
         protocol = join_clauses(self.protocol, description, bootstrap)
         fields = {name: value for name, value in vars(self).items() if name != "intervals"} | {"protocol": protocol}
         return Result(**fields, subset=subset, metric=metric, value=value, n=n, low=low, high=high)

@@ -129,9 +129,7 @@ class TransferTask(Task):
         folds = self._planned()
         predicted, penalties = cross_predict(self._features(candidate.encode), self._classes, folds)
         # The time says something only if no vector was there before.
-        seconds = None
-        if encoded:
-            seconds = time.perf_counter() - started
+        seconds = time.perf_counter() - started if encoded else None
         build = self.builder(candidate, seconds)
         description = self._protocol(penalties)
         correct = predicted == self._classes
@@ -183,9 +181,7 @@ class TransferTask(Task):
             score = f"mean of {self._folds} outer folds' accuracies, not rounded"
         else:
             score = "accuracy on test"
-            choice = "dev"
-            if not self._sizes[1]:
-                choice = f"{self._folds} folds of train"
+            choice = "dev" if self._sizes[1] else f"{self._folds} folds of train"
         features = "embeddings as they are"
         if self._paired:
             features = "|u - v| and u * v of embeddings as they are"
@@ -252,9 +248,7 @@ def _from_benchmark(splits: BenchmarkSplits, benchmark: Benchmark) -> TransferTa
         train, dev, test = (splits.sentences(benchmark, split) for split in ("train", "dev", "test"))
         if train is None or test is None or (dev is None and "dev" in benchmark.rows):
             return None
-        tuned = None
-        if dev is not None:
-            tuned = (dev.texts, dev.labels)
+        tuned = None if dev is None else (dev.texts, dev.labels)
         return TransferTask.split(name, (train.texts, train.labels), tuned, (test.texts, test.labels), fast, note)
     train_pairs = splits.pairs(benchmark, "train")
     test_pairs = splits.pairs(benchmark, "test")

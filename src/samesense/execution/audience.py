@@ -122,9 +122,7 @@ def in_notebook() -> bool:
     """Return whether this process runs in a notebook."""
     # A notebook has imported IPython already, so it need not be loaded to ask.
     ipython = sys.modules.get("IPython")
-    shell = None
-    if ipython is not None:
-        shell = ipython.get_ipython()
+    shell = None if ipython is None else ipython.get_ipython()
     return shell is not None and "IPKernelApp" in shell.config
 
 

@@ -254,9 +254,7 @@ def counted(command: str = "", *, apart: bool = False) -> Iterator[Unread]:
 
     With ``apart`` the counts are neither logged nor handed on.
     """
-    outer = None
-    if _commands:
-        outer = _commands[-1]
+    outer = _commands[-1] if _commands else None
     unread = Unread(command)
     _commands.append(unread)
     try:

@@ -159,9 +159,7 @@ def _check_unused(difference: Difference, compute: Callable[[], Sequence[Tensor]
 def _hidden_states(model: Any) -> list[Tensor]:
     """Return the last hidden states of a few tokens, in a list."""
     ids = torch.arange(1, 4, device=model.device)[None] % model.config.get_text_config().vocab_size
-    decoder = {}
-    if model.config.is_encoder_decoder:
-        decoder = {"decoder_input_ids": ids}
+    decoder = {"decoder_input_ids": ids} if model.config.is_encoder_decoder else {}
     return [model.base_model(input_ids=ids, attention_mask=torch.ones_like(ids), **decoder).last_hidden_state]
 
 

@@ -57,9 +57,7 @@ def check_dataset(loss: nn.Module, dataset: Dataset) -> None:
         _check_classes(loss, shape)
         return
     fitting = [kind.__name__ for kind in loss_classes() if _fits(kind, shape)]
-    advice = "No loss fits these data."
-    if fitting:
-        advice = f"These fit: {', '.join(fitting)}."
+    advice = f"These fit: {', '.join(fitting)}." if fitting else "No loss fits these data."
     raise DataError(
         f"{type(loss).__name__} takes {loss.takes}, and {KINDS[loss.labels]}; received {shape.received}. {advice}"
     )

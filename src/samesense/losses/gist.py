@@ -83,10 +83,7 @@ def gist(
     check_number("guide_margin", guide_margin, least=0)
     if margin_strategy not in ("absolute", "relative"):
         raise ValueError(f"margin_strategy must be 'absolute' or 'relative'; received {margin_strategy!r}.")
-    if negatives is None:
-        columns = [anchors, positives]
-    else:
-        columns = [anchors, positives, negatives]
+    columns = [anchors, positives] if negatives is None else [anchors, positives, negatives]
     _check_guide(columns, guide)
     contrasts = {"contrast_anchors": contrast_anchors, "contrast_positives": contrast_positives}
     logits = tempered(_candidate_cosines(columns, **contrasts), temperature)

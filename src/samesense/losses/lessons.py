@@ -154,10 +154,7 @@ def has_rival(batch: Batch) -> bool:
     if batch.settings.get("symmetric") and len(np.unique(batch.texts[0])) > 1:
         return True
     positives = batch.texts[min(1, len(batch.texts) - 1)]
-    if batch.labels is None:
-        negatives = batch.texts[2:]
-    else:
-        negatives = batch.texts[2:, batch.labels > 0]
+    negatives = batch.texts[2:] if batch.labels is None else batch.texts[2:, batch.labels > 0]
     return bool(len(batch)) and len(np.unique(np.concatenate([positives, negatives.ravel()]))) > 1
 
 

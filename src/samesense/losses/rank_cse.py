@@ -262,9 +262,7 @@ class RankCSE(EmbeddingLoss):
 
         ``views`` are one or two tensors of embeddings ``(sentences, dim)``; ``teacher_vectors`` those of each teacher.
         """
-        teacher = None
-        if teacher_vectors:
-            teacher = teacher_scores(teacher_vectors, self.weights)
+        teacher = teacher_scores(teacher_vectors, self.weights) if teacher_vectors else None
         # A single view is compared with itself.
         scores = cosine_matrix(views[0], views[-1])
         terms = rank_cse(scores, teacher, **self.settings)

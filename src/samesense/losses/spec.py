@@ -95,9 +95,7 @@ class Losses:
         for setting in stated:
             if not self.belongs(setting, name, encoder):
                 owners = self.owners(setting)
-                needed = "encoder bi"
-                if name not in owners:
-                    needed = f"loss {' or '.join(owners)}"
+                needed = f"loss {' or '.join(owners)}" if name not in owners else "encoder bi"
                 raise ConfigError(
                     f"{setting} belongs to {needed}, and this is loss {name} with encoder {encoder}. Leave it out, or "
                     f"choose {needed}."

@@ -180,10 +180,7 @@ class PromiseFinder:
         passing = self._passing(least)
         if not len(passing):
             return None
-        if self.share == "precision":
-            maximised = self.recalls
-        else:
-            maximised = self.precisions
+        maximised = self.recalls if self.share == "precision" else self.precisions
         best = passing[np.argmax(maximised[passing])]
         return Promise(float(self.thresholds[best]), float(self.precisions[best]), float(self.recalls[best]))
 

@@ -52,9 +52,7 @@ class Lessons:
                 f"To mend it: {self.advice}."
             )
         prefix = "warning: " if lacking >= 0.5 else ""
-        scope = ""
-        if not self.whole:
-            scope = f" of {self.batches:,} looked at"
+        scope = "" if self.whole else f" of {self.batches:,} looked at"
         return [f"{prefix}batches: {lacking:.1%}{scope} {lesson.lacking} and teach nothing; {self.advice}"]
 
 
@@ -77,9 +75,7 @@ def of_targets(formed: Targets, lesson: Lesson, settings: Any, batches: str = "r
     columns = [values for name, values in formed.columns.items() if name != "label"]
     texts = np.stack([text_keys(map(normalize_text, values)) for values in columns])
     label = formed.columns.get("label")
-    labels = None
-    if label is not None:
-        labels = np.asarray(label, dtype=np.float64)
+    labels = None if label is None else np.asarray(label, dtype=np.float64)
     groups = formed.groups
     if groups is not None:
         lesson = lesson.within_groups()

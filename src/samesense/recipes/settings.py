@@ -201,10 +201,7 @@ def check_known(
     unknown = min(set(keys) - set(fields), default=None)
     if unknown is not None:
         near = difflib.get_close_matches(unknown, fields, n=1)
-        if near:
-            hint = f" Did you mean {near[0]!r}?"
-        else:
-            hint = f" Known: {', '.join(fields)}."
+        hint = f" Did you mean {near[0]!r}?" if near else f" Known: {', '.join(fields)}."
         raise ConfigError(f"{location_of(unknown)}There is no setting {unknown!r}.{hint}")
 
 

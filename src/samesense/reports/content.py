@@ -84,9 +84,7 @@ class Content:
         if not self.protocol:
             return f"{grid.title}. {self.marks()}"
         title = ", ".join(dict.fromkeys(column.measure.heading for column in grid.columns))
-        opening = ""
-        if self.incomplete:
-            opening = "Partial table; what is missing stands below it. "
+        opening = "Partial table; what is missing stands below it. " if self.incomplete else ""
         opening += f"{title}, mean ± standard deviation over seeds."
         return " ".join([opening, *self.protocol, self._tested(grid)])
 
@@ -101,9 +99,7 @@ class Content:
         means = sum(cell.comparison is not None and column.average for column, cell in cells)
         if not singles:
             return "No difference was tested."
-        comparisons = "one comparison"
-        if singles != 1:
-            comparisons = f"{singles} comparisons"
+        comparisons = f"{singles} comparisons" if singles != 1 else "one comparison"
         adjustment = f"Holm over the {comparisons} with {self.reference} in this table"
         if means:
             adjustment += f", and over the {means} of means"

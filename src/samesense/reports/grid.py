@@ -247,8 +247,5 @@ def _marked(cells: dict[str, Cell], column: Column, shown_best: Mapping[Key, str
     means = {model: cell.mean for model, cell in cells.items() if cell.values}
     if len(means) < 2 or not column.measure.better or column.mixed:
         return cells
-    if column.measure.better == "higher":
-        top = max(means.values())
-    else:
-        top = min(means.values())
+    top = max(means.values()) if column.measure.better == "higher" else min(means.values())
     return {model: replace(cell, best=means.get(model) == top) for model, cell in cells.items()}

@@ -45,9 +45,7 @@ def distributions(evidence: Sequence[Evidence], styles: Mapping[str, Style]) -> 
 def _spread(evidence: Sequence[Evidence], styles: Mapping[str, Style], name: str) -> Plot:
     plot = distribution(evidence, styles=styles, name=name)
     seeds = dict.fromkeys(str(run.seed) for run in evidence if run.seed is not None)
-    seeds_note = ""
-    if seeds:
-        seeds_note = f" Trained models: seed {' or '.join(seeds)}."
+    seeds_note = f" Trained models: seed {' or '.join(seeds)}." if seeds else ""
     return replace(plot, caption=plot.caption + seeds_note)
 
 
@@ -82,9 +80,7 @@ def _averages(averages: Sequence[Result]) -> tuple[dict[str, str], str]:
         )
         for model in models
     }
-    legend = ""
-    if means:
-        legend = f" Behind each name: {' / '.join(means)}, Spearman x100."
+    legend = f" Behind each name: {' / '.join(means)}, Spearman x100." if means else ""
     return notes, legend
 
 

@@ -43,9 +43,7 @@ def html_page(content: Content) -> str:
     environment = table(["environment", "value"], [[name, value] for name, value in content.environment.items()])
     sections.append(("time", "Time and environment", joined([_times(content), environment])))
     links = [element("a", heading, href=f"#{name}") for name, heading, _ in sections]
-    incomplete = ""
-    if content.incomplete:
-        incomplete = element("p", content.incomplete, class_="lead")
+    incomplete = element("p", content.incomplete, class_="lead") if content.incomplete else ""
     body = joined(
         [
             element("h1", content.title),
@@ -84,9 +82,7 @@ def document(title: str, body: Html, *, style: str = "", script: str = "") -> st
 def html_tables(content: Content) -> str:
     """Return the main tables and their legend as HTML for a notebook."""
     tables = [joined([element("h3", grid.title), _grid(grid)]) for grid in content.grids()]
-    answer = ""
-    if content.verdict():
-        answer = element("p", " ".join(content.verdict()))
+    answer = element("p", " ".join(content.verdict())) if content.verdict() else ""
     return joined([answer, *tables, element("p", content.legend())])
 
 
@@ -170,9 +166,7 @@ def _cell(cell: Cell, column: Column) -> Html:
     if cell.undefined:
         hints.append(cell.undefined)
     kinds = {"best": cell.best, "average": column.average, "undefined": bool(cell.undefined)}
-    mark = ""
-    if cell.as_good:
-        mark = element("sup", "≈")
+    mark = element("sup", "≈") if cell.as_good else ""
     classes = " ".join(name for name, holds in kinds.items() if holds)
     return element("td", cell.text(measure), mark, class_=classes, title="; ".join(hints))
 

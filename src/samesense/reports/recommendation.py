@@ -91,9 +91,7 @@ class Recommendation:
     def to_dict(self) -> dict[str, Any]:
         """Return the recommendation as plain JSON types: model, figure, cost and alternatives."""
         standing = self.standing
-        milliseconds = None
-        if standing.speed is not None:
-            milliseconds = 1000 / standing.speed.median
+        milliseconds = None if standing.speed is None else 1000 / standing.speed.median
         return {
             "model": self.model,
             "metric": self.ranking.metric,

@@ -60,9 +60,7 @@ def _markdown(report: Report) -> str:
 def _latex(report: Report) -> str:
     grids = report.grids()
     captions = [report.caption(grid) for grid in grids]
-    recommended = []
-    if report.recommendation is not None:
-        recommended = report.recommendation.lines()
+    recommended = [] if report.recommendation is None else report.recommendation.lines()
     legend = [*recommended, report.legend(), *(f"warning: {line}" for line in report.warnings if report.protocol)]
     return latex_grids(grids, captions=captions, legend=legend, note=report.incomplete)
 

@@ -111,10 +111,7 @@ def _describe_versions(page: RunPage) -> str:
 def _opening(page: RunPage) -> Html:
     """Return the verdict, its figure, the advice, then the table of the sets behind it."""
     verdict = page.verdict
-    if verdict.task:
-        answer = _answer(verdict.task)
-    else:
-        answer = f"No verdict: {verdict.reason}"
+    answer = _answer(verdict.task) if verdict.task else f"No verdict: {verdict.reason}"
     blocks = [_sentence(answer, "answer")]
     harmed = [guard.dataset for guard in verdict.guards if guard.word == "worse"]
     if harmed:
@@ -245,9 +242,7 @@ def _errors(page: RunPage) -> Html | None:
     for title, cases in cases_of(page.before, page.after).items():
         pairs_table = shown_cases(cases, page.marked)
         blocks.append(folded(title, pairs_table) if blocks else joined([element("h3", title), pairs_table]))
-    note = ERRORS_NOTE
-    if page.marked:
-        note = f"{ERRORS_NOTE} {SHADES.format('the trained')}"
+    note = f"{ERRORS_NOTE} {SHADES.format('the trained')}" if page.marked else ERRORS_NOTE
     if not blocks:
         return None
     return joined([element("p", note, class_="note"), *blocks])

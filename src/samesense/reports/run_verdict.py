@@ -128,9 +128,7 @@ class Finding:
         overlap = f"{self.trained_on:,} of them were trained on"
         if self.word != "better":
             return f"{sentence}, {overlap}"
-        effect = "this raises it"
-        if self.trained_on > MANY * self.n:
-            effect = "this shows no gain"
+        effect = "this shows no gain" if self.trained_on > MANY * self.n else "this raises it"
         return f"{sentence}, but {overlap}: {effect}"
 
     def line(self) -> str:
@@ -265,15 +263,10 @@ class Verdict(Shown):
     def table(self) -> Table:
         """Return a table with a row per set: figures, the difference with its 95 % interval and p-value, the word."""
         alike = len({finding.metric for finding in self.findings}) == 1
-        corner = "set"
-        if alike:
-            corner = self.findings[0].measure.heading
+        corner = self.findings[0].measure.heading if alike else "set"
         rows = []
         for finding in self.findings:
-            if alike:
-                name = finding.name
-            else:
-                name = f"{finding.name}, {finding.measure.heading}"
+            name = finding.name if alike else f"{finding.name}, {finding.measure.heading}"
             figures = [finding.measure.text(value) for _, value, *_ in finding.sides]
             p_value = p_text(finding.p_value).removeprefix("p ").removeprefix("= ")
             rows.append([name, *figures, finding.lead, finding.interval, p_value, finding.word])

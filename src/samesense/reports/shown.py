@@ -41,9 +41,7 @@ def shown_best(
         best = _highest(runs, measure)
         if best is not None and _beats_rivals(best, key, runs, evidence, comparisons):
             winners[key] = best
-    leader = None
-    if ranking is not None:
-        leader = _leader(ranking)
+    leader = None if ranking is None else _leader(ranking)
     if ranking is not None and leader is not None:
         winners[ranking.suite, mean_name(len(ranking.datasets)), ranking.metric] = leader
     return winners
@@ -55,10 +53,7 @@ def _highest(runs: Seeds, measure: Measure) -> str | None:
     for (model, _), row in runs.items():
         values.setdefault(model, []).append(row.value)
     means = {model: float(np.mean(figures)) for model, figures in values.items()}
-    if measure.better == "higher":
-        top = max(means.values())
-    else:
-        top = min(means.values())
+    top = max(means.values()) if measure.better == "higher" else min(means.values())
     leaders = [model for model, mean in means.items() if mean == top]
     if len(leaders) == 1 and len(means) > 1:
         return leaders[0]

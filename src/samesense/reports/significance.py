@@ -225,10 +225,7 @@ def aligned(runs: Sequence[Evidence]) -> tuple[list[Scores], Scores]:
     rows = _common_rows(runs)
     if not rows[0]:
         raise DataError("the models have no example in common.")
-    if first.labels is None:
-        labels = np.zeros(len(rows[0]))
-    else:
-        labels = first.labels[rows[0]]
+    labels = np.zeros(len(rows[0])) if first.labels is None else first.labels[rows[0]]
     for run, run_rows in zip(runs, rows, strict=True):
         if run.labels is not None and not np.array_equal(labels, run.labels[run_rows]):
             raise DataError("the models were evaluated against different labels.")

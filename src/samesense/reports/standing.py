@@ -230,9 +230,7 @@ def _standings(
     standings = []
     for name, figures in resampled.items():
         low, high = table_intervals.get(name) or interval_of_runs(figures)
-        cost = None
-        if name in measured:
-            cost = measured[name].cost
+        cost = measured[name].cost if name in measured else None
         standings.append(
             Standing(
                 model=name,
@@ -293,9 +291,7 @@ def _elsewhere(model: str, suite: SuiteEvidence) -> Elsewhere | None:
         resampled, examples = _resampled([suite.sets], list(seeds))
         context = _Context(suite.suite, suite.metric, datasets, examples, resampled, seeds)
         highest = max(seeds, key=lambda name: float(resampled[name].figures.mean()))
-        comparison = None
-        if highest != model:
-            comparison = context.compare(model, highest)
+        comparison = context.compare(model, highest) if highest != model else None
     except DataError:  # reported where the suite itself is shown
         return None
     if comparison is None or comparison.difference >= 0:

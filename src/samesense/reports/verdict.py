@@ -132,9 +132,7 @@ def _costs(ranking: Ranking) -> list[str]:
     arithmetics = {standing.computed for standing in compared if standing.speed is not None}
     # An arithmetic that all share is named once, in front; others are named with each model.
     shared = len(arithmetics) == 1
-    opening = ""
-    if shared:
-        opening = f"Measured here {arithmetics.pop()}: "
+    opening = f"Measured here {arithmetics.pop()}: " if shared else ""
     clauses = []
     for standing in compared:
         clause = f"{standing.model} {_cost(standing)}"

@@ -74,9 +74,7 @@ class ShownRows(Shown):
 
     def _repr_html_(self) -> str:
         first, total = self._first_dicts(SHOWN_ROWS)
-        drawn = ""
-        if first:
-            drawn = html_table(*dict_table(first), left=text_columns(first))
+        drawn = html_table(*dict_table(first), left=text_columns(first)) if first else ""
         title = str(self).partition("\n")[0]
         return f"<p>{escape(title)}</p>\n{drawn}" + (f"\n<p>{total:,} rows</p>" if total > len(first) else "")
 

@@ -162,9 +162,7 @@ class Patience(EarlyStoppingCallback):
         super().on_train_begin(args, state, control, **kwargs)  # type: ignore[no-untyped-call]
         best = None
         for log in state.log_history:
-            score = None
-            if log["step"]:
-                score = log.get(args.metric_for_best_model)
+            score = log.get(args.metric_for_best_model) if log["step"] else None
             if score is None:
                 continue
             sign = 1 if args.greater_is_better else -1

@@ -170,9 +170,7 @@ def fit(  # noqa: PLR0913 - the arguments of a run
         settings = settings.model_copy(update={"precision": precision})
         set_seed(settings.seed)  # after the timing of precisions, which draws random numbers
 
-        adapters = None
-        if settings.lora is not None:
-            adapters = add_adapters(model, settings.lora)
+        adapters = None if settings.lora is None else add_adapters(model, settings.lora)
         if model.device.type == "cpu":
             use_cheap_dropout(model)
         checkpoints = folder / "checkpoints"

@@ -76,9 +76,7 @@ def check_keepable(model: SentenceTransformer | CrossEncoder) -> None:
     trunk: Any = getattr(model[0], "model", None)
     source = getattr(trunk, "name_or_path", "")
     with suppress(OSError, ValueError, ModelError), hub_access(source):
-        base = None
-        if source:
-            base = AutoConfig.from_pretrained(source)
+        base = AutoConfig.from_pretrained(source) if source else None
         if base is not None and all(getattr(trunk.config, name, 0) == getattr(base, name, 0) for name in SHAPE):
             return
     raise ConfigError(

@@ -150,7 +150,5 @@ class MixedTrainer(SentenceTransformerTrainer):  # type: ignore[misc]
             return ProportionalBatchSampler(dataset, *arguments, **options)
         if self.mix.mixing == "round-robin":
             return RoundRobinBatchSampler(dataset, *arguments, **options)
-        kind = InTurnBatches
-        if self.mix.mixing == "weighted":
-            kind = WeightedBatches
+        kind = WeightedBatches if self.mix.mixing == "weighted" else InTurnBatches
         return kind(dataset, *arguments, mix=self.mix, begin=self.data_collator.begin, **options)

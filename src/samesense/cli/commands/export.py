@@ -33,9 +33,7 @@ def _tell(description: Description) -> None:
     for name, graph in description.graphs.items():
         parity = description.parity[name]
         cells = (name, f"{graph.bytes / 1e6:.1f}", f"{parity.least_cosine:.6f}", f"{parity.alone:.1e}")
-        change = "not measured"
-        if drift is not None:
-            change = _points(drift.reference, drift.points[name])
+        change = "not measured" if drift is None else _points(drift.reference, drift.points[name])
         put("\t".join((*cells, change)))
     # Those without a graph of their own; what torch itself changes at lower precision is to judge the others by.
     for backend in ("openvino-bfloat16", "torch-bfloat16"):

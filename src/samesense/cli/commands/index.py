@@ -108,9 +108,7 @@ def add(
     with progress_bar("index", "text") as bar:
         count = prepared.add(collection, embedder, upsert=upsert, on_progress=bar.update)
     added = len(collection) - before
-    replaced = ""
-    if count > added:
-        replaced = f", {count - added} replaced"
+    replaced = f", {count - added} replaced" if count > added else ""
     logger.info(f"{added} texts added{replaced}")
     _tell(collection, json)
 

@@ -45,9 +45,7 @@ def match(
     from samesense.inference.tables import Table, behind, format_of, rows_of, write_tables
     from samesense.places import writing_outputs
 
-    form = ".tsv"
-    if output != "-":
-        form = format_of(output, source)
+    form = format_of(output, source) if output != "-" else ".tsv"
     _check_files(source, target, output, form, json=json)
     outputs = [output]
     unmatched_form = None

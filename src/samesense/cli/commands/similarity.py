@@ -53,10 +53,7 @@ def similarity(
         model = f"origin:{origin}"
     if model is None:
         raise ConfigError('similarity needs a model: samesense similarity MODEL "a" "b", or --origin FOLDER "a" "b".')
-    if text1 is None:
-        pairs = _pairs_from_stdin()
-    else:
-        pairs = [_checked_pair(text1, text2)]
+    pairs = _pairs_from_stdin() if text1 is None else [_checked_pair(text1, text2)]
     calibrated = calibrated or calibration is not None
     # imported after the checks above, as it takes a while
     from samesense.inference.models.load import load

@@ -63,9 +63,7 @@ class Coherence(nn.Module):
         self.last = nn.Linear(3 * width, 1, bias=False)
         # Either begins as the plain dot product of sentence and side.
         starts = {"product": torch.ones(2, width), "bilinear": torch.eye(width).repeat(2, 1, 1)}
-        self.meeting = None
-        if interaction in starts:
-            self.meeting = nn.Parameter(starts[interaction])
+        self.meeting = nn.Parameter(starts[interaction]) if interaction in starts else None
         nn.init.normal_(self.embedding.weight, std=0.1)
         # The draw has overwritten the zeros that padding_idx had set.
         with torch.no_grad():

@@ -181,9 +181,7 @@ class InfillGenerator(PretrainedGenerator):
             )
         self._gap = int(gap)
         self._begin = int(model.config.decoder_start_token_id)
-        self._end = []
-        if tokenizer.eos_token_id is not None:
-            self._end = [int(tokenizer.eos_token_id)]
+        self._end = [] if tokenizer.eos_token_id is None else [int(tokenizer.eos_token_id)]
         self.protocol = f"sequence-to-sequence language model filling gaps, {self.precision}"
 
     @torch.inference_mode()
@@ -325,7 +323,5 @@ def _is_causal(model: Any) -> bool:
     alone = model.eval()(input_ids=ids[:, :1]).logits[:, 0].float()
     followed = model.eval()(input_ids=ids).logits[:, 0].float()
     # Batches of other shapes round differently.
-    tolerance = 0.1
-    if model.dtype == torch.float32:
-        tolerance = 1e-3
+    tolerance = 1e-3 if model.dtype == torch.float32 else 0.1
     return bool((alone - followed).abs().max() < tolerance * alone.std())

@@ -44,9 +44,7 @@ class PretrainedGenerator(Generator):
         self.positions: int | None = None
         """Tokens that the model can read together; ``None`` is any number."""
 
-        self._budget = ACCELERATOR_TOKENS
-        if model.device.type == "cpu":
-            self._budget = CPU_TOKENS
+        self._budget = CPU_TOKENS if model.device.type == "cpu" else ACCELERATOR_TOKENS
         # On the instance: a cache of the method would keep every model alive.
         self._tokens = lru_cache(maxsize=KNOWN_TEXTS)(self._tokenised)
         self.precision = str(model.dtype).removeprefix("torch.")

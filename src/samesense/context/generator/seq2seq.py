@@ -226,10 +226,7 @@ def _plan(kind: Kind, columns: Indices, lengths: Indices, budget: int) -> list[t
         for members in groups:
             if len(members) >= WORTH_SHARING:
                 plan += [(members[batch], True) for batch in batches_of(lengths[members], budget)]
-    if alone:
-        remaining = np.concatenate(alone)
-    else:
-        remaining = np.empty(0, dtype=np.int64)
+    remaining = np.concatenate(alone) if alone else np.empty(0, dtype=np.int64)
     plan += [(remaining[batch], False) for batch in batches_of(lengths[remaining], budget)]
     return plan
 

@@ -110,9 +110,7 @@ class Plan:
         lines += [f"{len(self.population)} different sentences of {len(self.corpus)}"]
         if "neighbours" in total:
             left_out = [str(D) for D in self.mixture.spacings if D not in self._neighbours.spacings]
-            note = ""
-            if left_out:
-                note = f"; too wide for so few sentences: {', '.join(left_out)}"
+            note = f"; too wide for so few sentences: {', '.join(left_out)}" if left_out else ""
             lines.append(f"neighbours at spacings {', '.join(map(str, self._neighbours.spacings))}{note}")
         if total.get("section", 0) > self._sections.pairs():
             lines.append(f"sections have at most {self._sections.pairs()} pairs; the rest cannot be had")

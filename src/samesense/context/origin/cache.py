@@ -47,12 +47,8 @@ class CellCache:
     def __init__(self, folder: Path | None, identity: str, width: int = 1) -> None:
         self.width = width
         self._dtype = np.dtype([("first", "<u8"), ("second", "<u8"), ("values", "<f4", (width,))])
-        self._folder = None
-        if folder is not None:
-            self._folder = identity_folder(folder, identity)
-        blocks = []
-        if self._folder is not None:
-            blocks = sorted(self._folder.glob("*.npy"))
+        self._folder = None if folder is None else identity_folder(folder, identity)
+        blocks = [] if self._folder is None else sorted(self._folder.glob("*.npy"))
         self._runs = [self._checked(path) for path in blocks]
         # One array from the start, so that a search goes through few of them.
         self._merge(most=1)
@@ -101,9 +97,7 @@ class ArrayCache:
     """An array of numbers for each text."""
 
     def __init__(self, folder: Path | None, identity: str) -> None:
-        self._folder = None
-        if folder is not None:
-            self._folder = identity_folder(folder, identity)
+        self._folder = None if folder is None else identity_folder(folder, identity)
         self._memory: dict[str, npt.NDArray[np.int64]] = {}
 
     def find(self, text: str) -> npt.NDArray[np.int64] | None:

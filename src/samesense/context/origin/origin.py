@@ -71,13 +71,9 @@ class Origin:
             self.reference = list(reference)
         else:
             self.reference = reference_sentences(corpus, scheme.reference, scheme.seed)
-        cells = None
-        if folder is not None:
-            cells = folder / "cells"
+        cells = None if folder is None else folder / "cells"
         self.terms = Terms(discriminator, generator, scheme.weights, cells, right_given=scheme.right_given)
-        sets = None
-        if folder is not None:
-            sets = folder / "sets"
+        sets = None if folder is None else folder / "sets"
         self.sets = ContextSets(corpus, tfidf, self.terms, self.reference, scheme.selection, sets)
         self.undefined = 0
 

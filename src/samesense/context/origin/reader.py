@@ -117,9 +117,7 @@ class Reader:
         self.longest = self._longest()
         self._prefix = self._prompt_prefix()
         self._prefix_keys: Any = None
-        self._token_budget = ACCELERATOR_TOKENS
-        if self._model.device.type == "cpu":
-            self._token_budget = CPU_TOKENS
+        self._token_budget = CPU_TOKENS if self._model.device.type == "cpu" else ACCELERATOR_TOKENS
 
     def order(self, sentences: Sequence[str]) -> Indices:
         """Return the indices of sentences by their number of tokens: those of one length are read together."""

@@ -39,10 +39,7 @@ class Comparability(NamedTuple):
 def compare_with_published(benchmark: Benchmark, split: str, data: Loaded) -> Comparability:
     """Return how data that were read as a split of a benchmark compare with the published split."""
     texts: Sequence[str]
-    if isinstance(data, PairData):
-        texts = [*data.sentences1, *data.sentences2]
-    else:
-        texts = data.texts
+    texts = [*data.sentences1, *data.sentences2] if isinstance(data, PairData) else data.texts
     name = split_name(benchmark.name, split)
     published = benchmark.rows[split]
     facts = [f"{name}: {text_variant(texts)}, {len(data)} rows"]

@@ -80,9 +80,7 @@ def text_column(rows: Sequence[Row], columns: str | None, source: str) -> str:
         raise DataError(f"{source}: {problem}. Its columns: {listed(names)}. By the first rows, {objects}")
     if candidates:
         problem = f"several columns hold texts ({listed(candidates)})"
-    example = "NAME"
-    if candidates:
-        example = quote_columns(_first_long_column(rows, candidates))
+    example = quote_columns(_first_long_column(rows, candidates)) if candidates else "NAME"
     raise DataError(f"{source}: {problem}. Its columns: {listed(names)}. Name the one to read: `columns` {example}")
 
 

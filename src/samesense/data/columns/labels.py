@@ -349,9 +349,7 @@ def _range_problems(values: Sequence[float | None], scale: Scale, *, inferred: b
         position: value for position, value in enumerate(values) if value is not None and not low <= value <= high
     }
     # For an inferred scale, the message says how many labels are on it.
-    percentage = ""
-    if inferred and count:
-        percentage = percent_text(count - len(outside), count)
+    percentage = percent_text(count - len(outside), count) if inferred and count else ""
     return {position: _range_problem(value, scale, percentage) for position, value in outside.items()}
 
 

@@ -147,9 +147,7 @@ def _unread_warning(texts: Sequence[str], columns: Sequence[str], source: str, f
     unread = f"columns {text_names} hold texts and are not read"
     if len(texts) == 1:
         unread = f"column {text_names} holds texts and is not read"
-    read = f"read are {read_names}"
-    if len(columns) == 1:
-        read = f"read is {read_names}"
+    read = f"read is {read_names}" if len(columns) == 1 else f"read are {read_names}"
     return f"{source}: {unread}; {read}. {fix or 'To read others: `columns`'}"
 
 

@@ -139,9 +139,7 @@ def _check_tokens(cell: str) -> None:
     while position < len(cell):
         token = _TOKEN.match(cell, position)
         if token is None:
-            reason = ""
-            if cell.startswith("...", position):
-                reason = " (it is cut short by ...)"
+            reason = " (it is cut short by ...)" if cell.startswith("...", position) else ""
             raise ListCellError(f"{shorten_cell(cell)} begins like a list and is none{reason}")
         kind = str(token.lastgroup)
         if kind == "string" == previous:

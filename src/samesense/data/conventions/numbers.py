@@ -215,10 +215,7 @@ def to_number(value: object) -> float | None:
     """
     # Decimals, and scalars of NumPy and torch.
     if not isinstance(value, str | int | float) and (isinstance(value, Decimal) or hasattr(value, "item")):
-        if isinstance(value, Decimal):
-            value = float(value)
-        else:
-            value = _item(value)
+        value = float(value) if isinstance(value, Decimal) else _item(value)
     if isinstance(value, (bool, int, float)):
         try:
             number = float(value)

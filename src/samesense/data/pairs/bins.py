@@ -112,9 +112,7 @@ def classify_scores(data: PairData, bins: int | tuple[float, ...] | None) -> Sco
             f"{len(outside):,} of {len(labels):,} lie outside, the first {number_text(labels[first])}{row}. "
             "Give edges that hold all scores."
         )
-    width = "in bins by their edges"
-    if isinstance(bins, int):
-        width = "in bins of equal width"
+    width = "in bins of equal width" if isinstance(bins, int) else "in bins by their edges"
     # The upper end of the scale belongs to the last bin.
     positions = np.minimum(np.searchsorted(edges, labels, side="right") - 1, len(edges) - 2)
     names = [f"{number_text(low)} to {number_text(high)}" for low, high in pairwise(edges)]

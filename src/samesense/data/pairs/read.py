@@ -121,9 +121,7 @@ class _RowReader:
                 yield first, partner, *ends
 
     def _label(self, cells: Mapping[str, object]) -> object:
-        cell = None
-        if self.columns.label is not None:
-            cell = cells.get(self.columns.label)
+        cell = None if self.columns.label is None else cells.get(self.columns.label)
         # So many different strings are no labels, and would fill memory.
         if not isinstance(cell, str) or len(self._label_strings) > BLOCK:
             return cell

@@ -214,9 +214,7 @@ def positive_pairs(data: PairData, *, positive_above: float | None = None, hard_
     description = "entailment pairs" if data.kind == "nli" else "positive pairs"
     if data.kind == "scored":
         description += f" (labels above {number_text(threshold)})"
-    with_negative = ""
-    if formed.negatives:
-        with_negative = f", {formed.negatives} of them with a hard negative"
+    with_negative = f", {formed.negatives} of them with a hard negative" if formed.negatives else ""
     summary = f"{len(formed)} {description}{with_negative}; {_unused(formed, len(data))}"
     options = {}
     # Labels are there only if not every pair has a negative.
@@ -249,9 +247,7 @@ def _pairs(data: PairData, labels: Iterable[float], summary: str, *, whole: bool
 
 
 def _cut_error(data: PairData, threshold: float, count: int) -> DataError:
-    fix = "Take cosent"
-    if data.kind == "scored":
-        fix = "Give another positive_above, or take cosent"
+    fix = "Give another positive_above, or take cosent" if data.kind == "scored" else "Take cosent"
     return DataError(
         f"{data.source}: {count} of {len(data)} pairs are positive (labels above {number_text(threshold)}), so that "
         f"the loss has nothing to tell apart. {fix}."

@@ -379,9 +379,7 @@ class _Column:
             self.end += len(self._array)
         shares_texts = _is_textual(self._array.type)  # equal texts of a dictionary column share one object
         decode_all = shares_texts or most_bytes(self._array) <= BLOCK_BYTES
-        self.values = None
-        if decode_all:
-            self.values = self._decoded(self._array, self.start)
+        self.values = self._decoded(self._array, self.start) if decode_all else None
 
 
 def arrow_rows(

@@ -130,9 +130,7 @@ def _warn_of_unused(options: TableOptions, applied: frozenset[str]) -> None:
     unused = [name for name in OPTIONS if getattr(options, name) is not None and name not in applied]
     if unused:
         names = " and ".join(f"`{name}`" for name in unused)
-        kind = "a table of text, such as .csv and .tsv"
-        if unused == ["encoding"]:
-            kind = "of text"
+        kind = "of text" if unused == ["encoding"] else "a table of text, such as .csv and .tsv"
         logger.warning(f"{names} had no effect: no file that was read is {kind}.")
 
 

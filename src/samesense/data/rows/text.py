@@ -162,9 +162,7 @@ def without_blank_end(lines: Iterable[Line]) -> Iterator[Line]:
 
 def _encoding_error(encoding: str, source: str, location: str, reason: str) -> DataError:
     """Build the error for text that is not UTF-8; ``encoding`` is the detected encoding, ``""`` if it is uncertain."""
-    excel = ""
-    if Path(source).suffix.lower() == ".csv":
-        excel = ' (in Excel, save as "CSV UTF-8")'
+    excel = ' (in Excel, save as "CSV UTF-8")' if Path(source).suffix.lower() == ".csv" else ""
     if not encoding:
         return DataError(
             f"{location}: text must be UTF-8; {reason}. The bytes do not prove in which encoding it is: name the one "

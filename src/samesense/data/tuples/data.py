@@ -170,9 +170,7 @@ class TupleData(ShownRows):
         """Return lines of text: the numbers of anchors, positives and negatives, and how many rows were left out."""
         positives = sum(map(len, self.positives))
         negatives = sum(map(len, self.negatives))
-        of = ""
-        if self.classes:
-            of = f" of {len(set(self.classes.values())):,} classes"
+        of = f" of {len(set(self.classes.values())):,} classes" if self.classes else ""
         lines = [f"{len(self):,} anchors{of} with {positives:,} positives and {negatives:,} negatives"]
         lines += counts_table(self.positives, self.negatives)
         if left_out := self.describe_left_out():

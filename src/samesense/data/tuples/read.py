@@ -138,9 +138,7 @@ class _Reader:
         problems += _list_problems(number, layout.anchor, cells.get(layout.anchor))
         anchor = str(cells.get(layout.anchor))
         # Without merging, each row is a group; the source's number distinguishes rows of equal number.
-        group = f"{self.number} {number}"
-        if self.group_anchors:
-            group = anchor
+        group = anchor if self.group_anchors else f"{self.number} {number}"
         statements: list[Statement] = []
         for name, side in layout.partners:
             try:

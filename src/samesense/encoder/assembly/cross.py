@@ -85,9 +85,7 @@ def load_cross_encoder(source: str, *, device: str | None = None) -> CrossEncode
 def describe_cross(model: CrossEncoder, precision: Precision) -> str:
     """Return, in words, everything about a cross-encoder that changes its scores."""
     activation = type(model.activation_fn).__name__
-    output = "the logit"
-    if activation != "Identity":
-        output = f"{activation.lower()} of the logit"
+    output = f"{activation.lower()} of the logit" if activation != "Identity" else "the logit"
     arithmetic = inference_precision(precision, torch.device(model.device))
     description = (
         f"cross-encoder, {output}, texts in the order given, {arithmetic}, at most {model.max_seq_length} tokens"

@@ -125,9 +125,7 @@ def _attend(
         scores.view(len(bias), -1, *scores.shape[1:]).add_(bias)
     probabilities = scores.softmax(dim=-1)
     weights = probabilities.to(value.dtype)  # saved for the backward, which applies the mask again
-    mask = None
-    if dropped:
-        mask = keep_mask(probabilities.shape, dropped)
+    mask = keep_mask(probabilities.shape, dropped) if dropped else None
     dropped_weights = weights
     if mask is not None:
         dropped_weights = (probabilities * factors(mask, probabilities.dtype)).to(value.dtype)
@@ -271,9 +269,7 @@ def _attend_packed(
 ) -> Tensor:
     """Return the attention of packed texts ``(tokens, heads, dim)``; ``inputs`` are query, key and value."""
     # Groups are sorted by descending length, so the long ones come first.
-    long_groups = []
-    if not dropout:
-        long_groups = [group for group in groups if group.width > SHORT]
+    long_groups = [] if dropout else [group for group in groups if group.width > SHORT]
     short_groups = groups[len(long_groups) :]
     columns = [tensor[0].transpose(0, 1) for tensor in _cast_for_autocast(*inputs)]
     short: Tensor | None = None

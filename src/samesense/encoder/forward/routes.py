@@ -98,9 +98,7 @@ def input_of(model: SentenceTransformer | CrossEncoder, task: TaskName | None) -
 def longest_of(model: SentenceTransformer | CrossEncoder, task: TaskName | None) -> int | None:
     """Return the maximum length in tokens for texts of a task; ``None`` for no limit."""
     module = input_of(model, task)
-    task_length = None
-    if task is not None:
-        task_length = getattr(module, f"{task}_length", None)
+    task_length = None if task is None else getattr(module, f"{task}_length", None)
     longest = task_length
     if not isinstance(task_length, int):
         longest = getattr(module, "max_seq_length", None)

@@ -45,9 +45,7 @@ class Whitening(Shown):
 
     def __str__(self) -> str:
         inputs, outputs = self.matrix.shape
-        empty = ""
-        if self.empty:
-            empty = f"; {self.empty} directions had no variance"
+        empty = f"; {self.empty} directions had no variance" if self.empty else ""
         return f"whitening from {inputs} to {outputs} dimensions, fitted on {self.n:,} texts{empty}"
 
     @classmethod

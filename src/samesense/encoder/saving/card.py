@@ -141,9 +141,7 @@ def _requested_rights(license: str | None, language: Sequence[str]) -> dict[str,
 def _rights_rows(stated: Mapping[str, Any]) -> list[list[str]]:
     """Return the table rows for licence and language."""
     language = stated.get("language")
-    listed = language
-    if isinstance(language, list):
-        listed = ", ".join(language)
+    listed = ", ".join(language) if isinstance(language, list) else language
     return [["licence", plain(str(stated.get("license") or UNKNOWN))], ["language", plain(str(listed or UNKNOWN))]]
 
 
@@ -160,9 +158,7 @@ def _base_metadata(base: str) -> dict[str, Any]:
 
 def _metadata(folder: Path) -> dict[str, Any]:
     try:
-        metadata = None
-        if (folder / FILE).is_file():
-            metadata = metadata_load(folder / FILE)
+        metadata = metadata_load(folder / FILE) if (folder / FILE).is_file() else None
     except ValueError:  # the front matter is not a mapping
         return {}
     return metadata or {}
@@ -294,9 +290,7 @@ def _describe_evaluation(card: Card) -> list[str]:
             interval = ""
         else:
             interval = f"{100 * row.low:.1f} to {100 * row.high:.1f}"
-        start_value = ""
-        if start is not None:
-            start_value = f"{100 * start.value:.2f}"
+        start_value = "" if start is None else f"{100 * start.value:.2f}"
         lines.append(
             [plain(row.dataset), plain(row.metric), f"{100 * row.value:.2f}", interval, start_value, f"{row.n:,}"]
         )

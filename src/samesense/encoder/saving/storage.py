@@ -144,9 +144,7 @@ def _tokenizers(model: SentenceTransformer) -> list[Any]:
 
 def _settings(module: Any) -> list[Any]:
     """Return the configuration of a module and of its transformer, if it has one."""
-    config_dict = None
-    if hasattr(module, "get_config_dict"):
-        config_dict = module.get_config_dict()
+    config_dict = module.get_config_dict() if hasattr(module, "get_config_dict") else None
     config: Any = getattr(getattr(module, "model", None), "config", None)
     config_values = config.to_dict() if hasattr(config, "to_dict") else {}
     # where a model was loaded from, and by which version, does not change its vectors

@@ -169,16 +169,11 @@ class WordVectors:
         if not np.isfinite(self._mean).all():
             bad = next(row for row in range(len(words)) if not np.isfinite(vectors[row]).all())
             raise ModelError(f"The vector of {words[bad]!r}, row {bad + 1}, holds a NaN or an infinity.")
-        weighted = "equal weights"
-        if sif:
-            weighted = f"SIF weights (a = {SIF_A}, Zipf's law)"
+        weighted = f"SIF weights (a = {SIF_A}, Zipf's law)" if sif else "equal weights"
         self.protocol = f"mean of word vectors, {weighted}, a text of no known word gets the mean of all"
         ranks = np.arange(1, len(words) + 1)
         frequencies = 1 / (ranks * (1 / ranks).sum())
-        if sif:
-            self._weights = SIF_A / (SIF_A + frequencies)
-        else:
-            self._weights = np.ones(len(words))
+        self._weights = SIF_A / (SIF_A + frequencies) if sif else np.ones(len(words))
 
     def __call__(self, texts: Sequence[str]) -> Embeddings:
         """Return the averages, float32 ``(texts, dim)``, computed in float64."""

@@ -42,9 +42,7 @@ class Quantizer:
     @classmethod
     def fit(cls, vectors: VectorType, rows: Embeddings) -> Quantizer:
         """Return the quantizer for vectors like ``rows``, ``(sample, dim)``; only int8 depends on their values."""
-        ranges = None
-        if vectors == "int8":
-            ranges = np.stack([rows.min(axis=0), rows.max(axis=0)])
+        ranges = np.stack([rows.min(axis=0), rows.max(axis=0)]) if vectors == "int8" else None
         return cls(vectors, rows.shape[1], ranges)
 
     def apply(self, rows: Embeddings) -> npt.NDArray[Any]:
@@ -79,9 +77,7 @@ class Quantizer:
 
     def to_json(self) -> bytes:
         """Return the quantizer as a line of JSON, without loss."""
-        ranges = None
-        if self.ranges is not None:
-            ranges = self.ranges.tolist()
+        ranges = None if self.ranges is None else self.ranges.tolist()
         return json.dumps({"vectors": self.vectors, "dim": self.dim, "ranges": ranges}).encode()
 
     @classmethod

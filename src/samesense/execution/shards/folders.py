@@ -123,10 +123,7 @@ class StoreFolder(Folder):
         # Other workers write to the same folder.
         self._store.invalidate_cache()
         prefix = f"{self._prefix}/{inner}"
-        if self._store.exists(prefix):
-            keys = self._store.ls(prefix, detail=False)
-        else:
-            keys = []
+        keys = self._store.ls(prefix, detail=False) if self._store.exists(prefix) else []
         return [key.rpartition("/")[2] for key in keys]
 
     def exists(self, name: str) -> bool:

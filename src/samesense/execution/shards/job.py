@@ -76,9 +76,7 @@ class ShardedJob:
         self._method = method
         self._suffix = suffix
         self.folder.check(MANIFEST, HISTORY, SHARDS)
-        self._manifest = {}
-        if self.folder.exists(MANIFEST):
-            self._manifest = self.folder.json(MANIFEST)
+        self._manifest = self.folder.json(MANIFEST) if self.folder.exists(MANIFEST) else {}
         if not self._manifest and not self.folder.is_empty():
             raise OutputError(
                 f"{folder} is not empty and holds no shards of samesense {method}. Choose another output folder."

@@ -281,9 +281,7 @@ class Collection:
         self.check(queries, top=top, where=where)
         if not queries:
             return []
-        words = None
-        if hybrid:
-            words = queries
+        words = queries if hybrid else None
         rows = model.unit_queries(queries)
         return self.search(rows, top=top, where=where, exact=exact, words=words, identity=model.identity, texts=queries)
 

@@ -116,13 +116,9 @@ def embedder_of(model: Model, name: str, *, identity: str | None = None) -> Embe
     """
     if identity is None:
         identity = model.identity
-    backend_precision = ""
-    if model.backend != "numpy":
-        backend_precision = model.backend.removeprefix("torch-")
+    backend_precision = model.backend.removeprefix("torch-") if model.backend != "numpy" else ""
     # A map has no backend; its precision is in the protocol.
-    protocol_precision = "float32"
-    if "bfloat16" in model.protocol:
-        protocol_precision = "bfloat16"
+    protocol_precision = "bfloat16" if "bfloat16" in model.protocol else "float32"
     precision = backend_precision or protocol_precision
     if not model.tells_tasks_apart:
         return Embedder(model.encode, identity, name, precision, model.windows, model.look, reading=model.reading)

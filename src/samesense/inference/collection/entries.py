@@ -140,9 +140,7 @@ def _entry(row: Row, text: str, source: str) -> Entry:
     # Looked up in each row, because rows of JSON need not have the same names.
     identifier = next((name for name in cells if name.strip().casefold() == "id"), None)
     value = cells.get(text)
-    entry_id = None
-    if identifier:
-        entry_id = cells[identifier]
+    entry_id = cells[identifier] if identifier else None
     if not isinstance(value, str):
         raise DataError(f"{source}, row {number}, column {text!r}: a text is needed, received {value!r}.")
     if isinstance(entry_id, str) and _NUMBER.fullmatch(entry_id):

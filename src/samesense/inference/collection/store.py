@@ -210,9 +210,7 @@ def connect(folder: Path, *, write: bool = False) -> sqlite3.Connection:
         raise no_collection(folder)
     if not write and not os.access(folder, os.W_OK):
         # SQLite would try to create the missing write-ahead log, which fails in a read-only folder.
-        mode = "ro&immutable=1"
-        if (folder / f"{DATABASE}-wal").exists():
-            mode = "ro"
+        mode = "ro" if (folder / f"{DATABASE}-wal").exists() else "ro&immutable=1"
     # as_uri encodes signs such as ? and #, which would end the path.
     where = f"{path.absolute().as_uri()}?mode={mode}"
     # No implicit transactions: they begin and end by the statements here.
@@ -276,10 +274,7 @@ def make_place(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise OutputError(f"A collection is a folder; {folder} is a file. Give another place.")
     with saying(folder):
-        if folder.exists():
-            entries = sorted(entry.name for entry in folder.iterdir())
-        else:
-            entries = []
+        entries = sorted(entry.name for entry in folder.iterdir()) if folder.exists() else []
         if entries and (DATABASE not in entries or path.is_symlink() or not path.is_file()):
             raise OutputError(f"{folder} is not empty: it holds {', '.join(entries[:5])}. Give a folder of its own.")
         folder.mkdir(parents=True, exist_ok=True)

@@ -129,10 +129,7 @@ class _Crowd:
         # The float32 product preselects; the exact cosines decide.
         close = np.flatnonzero(self._unit[:count] @ unit >= self._threshold - margin(len(unit)))
         rows = np.array(self._rows, dtype=np.int64)[close]
-        if len(rows):
-            exact = row_cosines(row_vector, self._vectors[rows])
-        else:
-            exact = np.zeros(0)
+        exact = row_cosines(row_vector, self._vectors[rows]) if len(rows) else np.zeros(0)
         rows = rows[exact >= self._threshold]
         exact = exact[exact >= self._threshold]
         same = ~self._differ(np.full(len(rows), row), rows)

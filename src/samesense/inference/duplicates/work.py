@@ -68,9 +68,7 @@ class Work:
     def links(self, floor: float, search: Callable[[Embeddings], Links]) -> Links:
         """Return the links with a cosine at ``floor`` or above: the stored ones, or new ones of ``search``."""
         path = self.folder / LINKS
-        stored = None
-        if path.exists():
-            stored = _read(path)
+        stored = _read(path) if path.exists() else None
         if stored is not None and stored.floor <= floor and len(stored.beyond) == len(self.vectors):
             return stored
         with only_writer(self.folder):
@@ -141,10 +139,7 @@ def open_work(
     if folder.exists() and (not folder.is_dir() or any(not _is_ours(path.name) for path in folder.iterdir())):
         raise OutputError(f"{folder} is not empty, and holds no vectors of ours. Give a folder of its own: `work`.")
     with only_writer(folder), remove_when_finished(folder / UNFINISHED):
-        if chunk is None:
-            identity = model.identity
-        else:
-            identity = f"{model.identity} {chunk} of windows"
+        identity = model.identity if chunk is None else f"{model.identity} {chunk} of windows"
         if sharing is not None:
             dim = write_vectors_by_shards(sharing, texts, folder / VECTORS, chunk, queries)
         else:

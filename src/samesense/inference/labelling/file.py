@@ -55,9 +55,7 @@ class Labels:
             # An empty file has no last byte.
             stream.seek(max(0, end - 1))
             # Some editors remove the last line break.
-            missing = b"\n"
-            if stream.read(1) in (b"", b"\n"):
-                missing = b""
+            missing = b"" if stream.read(1) in (b"", b"\n") else b"\n"
             added = missing + b"".join(lines)
             try:
                 # An unbuffered write may be short without an error, as on a full disk.

@@ -109,9 +109,7 @@ def load(  # noqa: PLR0913 - the options of every kind of model
     """
     check_choice("backend", backend, BackendOption)
     check_choice("precision", precision, Precision)
-    dim_map = ""
-    if dim is not None:
-        dim_map = f"+dim:{check_count('dim', dim)}"
+    dim_map = "" if dim is None else f"+dim:{check_count('dim', dim)}"
     if isinstance(model, Model):
         keeps = {"prompt": prompt is not None, "calibration": calibration is not None}
         computes = {"deterministic": deterministic, "backend": backend != "auto"}

@@ -122,9 +122,7 @@ class Model:
         model: Any = self.cross_encoder or getattr(self._encoder, "sentence_transformer", None)
         if model is None:
             return {"kind": "function" if self.embeds else "score", "protocol": repr(self.protocol)}
-        longest = None
-        if isinstance(model.max_seq_length, int):
-            longest = model.max_seq_length
+        longest = model.max_seq_length if isinstance(model.max_seq_length, int) else None
         if self.cross_encoder is not None:
             return {"kind": "cross-encoder", "max_seq_length": longest, "device": str(model.device)}
         return {
@@ -327,9 +325,7 @@ class Model:
             ConfigError: if a folder is given for a function, which may change between runs.
         """
         if self._encoder is not None:
-            identity = ""
-            if folder is not None:
-                identity = self.identity
+            identity = "" if folder is None else self.identity
             self._caches = {
                 None: EmbeddingCache(self._encoder.encode, folder=folder, identity=identity, look=self.look)
             }
@@ -340,9 +336,7 @@ class Model:
         if self._caches is None:
             raise ModelError("Nothing is remembered. Call remember first.")
         if task not in self._caches:
-            identity = ""
-            if self._cache_folder is not None:
-                identity = f"{self.identity} {task}"
+            identity = "" if self._cache_folder is None else f"{self.identity} {task}"
             self._caches[task] = EmbeddingCache(
                 partial(self._embedder.encode, task=task),
                 folder=self._cache_folder,
@@ -433,9 +427,7 @@ def checked_pairs(pairs: Iterable[Any]) -> list[Pair]:
     for index, pair in enumerate(items):
         # A text of two letters is a sequence of two texts, but not a pair.
         is_pair = not isinstance(pair, str) and isinstance(pair, Sequence | np.ndarray) and len(pair) == 2
-        problem = "it is no pair"
-        if is_pair:
-            problem = next(filter(None, map(text_problem, pair)), "")
+        problem = next(filter(None, map(text_problem, pair)), "") if is_pair else "it is no pair"
         if problem:
             raise DataError(
                 f"Pairs are of two texts each, (text, text); received {str(pair)[:60]!r} at place {index}: {problem}."

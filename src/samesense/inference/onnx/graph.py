@@ -74,10 +74,7 @@ def write_graph(model: SentenceTransformer, path: Path) -> None:
     inputs = {name: features[name] for name in graph_inputs(model)}
     graph = _Graph(model, list(inputs), {k: v for k, v in features.items() if k not in inputs}).eval()
     dynamic = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
-    if graph.tokens:
-        outputs = [VECTOR_OUTPUT, TOKEN_OUTPUT]
-    else:
-        outputs = [VECTOR_OUTPUT]
+    outputs = [VECTOR_OUTPUT, TOKEN_OUTPUT] if graph.tokens else [VECTOR_OUTPUT]
     with _quiet("torch.onnx"), _plain_attention(model), _plain_prompt(model), torch.no_grad():
         try:
             program = torch.onnx.export(
@@ -215,9 +212,7 @@ class _Graph(nn.Module):
         features = dict(self.constants) | dict(zip(self.names, inputs, strict=True))
         first, *later_steps = self.steps
         features = first(features)
-        states = None
-        if self.tokens:
-            states = features["token_embeddings"]
+        states = features["token_embeddings"] if self.tokens else None
         for step in later_steps:
             features = step(features)
         embedding: Tensor = features[VECTOR_OUTPUT][:, : self.dim].float()

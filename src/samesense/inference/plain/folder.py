@@ -120,9 +120,7 @@ def _open(
 
 def _settings_of_model(folder: Path) -> dict[str, Any]:
     """Return the prompts, the name of the default one, and ``truncate_dim``."""
-    settings = {}
-    if (folder / SETTINGS).is_file():
-        settings = read_settings(folder / SETTINGS)
+    settings = read_settings(folder / SETTINGS) if (folder / SETTINGS).is_file() else {}
     prompts = settings.get("prompts") or {}
     default = settings.get("default_prompt_name")
     keys = {"__version__", "prompts", "default_prompt_name", "similarity_fn_name", "model_type", "truncate_dim"}

@@ -84,12 +84,8 @@ class Transformer:
         self._layers = [self._layer(number) for number in range(self.depth)]
         self._norm = self._linear("embeddings.LayerNorm")
         self._positions = self._names["embeddings.position_embeddings.weight"]
-        self._types = None
-        if kind.types:
-            self._types = self._names["embeddings.token_type_embeddings.weight"]
-        self._distances = None
-        if config["model_type"] == "mpnet":
-            self._distances = self._names[_DISTANCES]
+        self._types = self._names["embeddings.token_type_embeddings.weight"] if kind.types else None
+        self._distances = self._names[_DISTANCES] if config["model_type"] == "mpnet" else None
 
     @property
     def _first_position(self) -> int:

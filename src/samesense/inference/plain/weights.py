@@ -75,9 +75,7 @@ class Weights:
             raise ValueError("a tensor has another size than its shape")
         stored = self._bytes[self._start + start : self._start + end]
         # After a header of odd length the numbers are unaligned, which BLAS does not accept.
-        aligned = stored
-        if (self._start + start) % dtype.itemsize != 0:
-            aligned = stored.copy()
+        aligned = stored.copy() if (self._start + start) % dtype.itemsize != 0 else stored
         return np.asarray(aligned).view(dtype).reshape(entry["shape"])
 
 

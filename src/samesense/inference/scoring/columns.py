@@ -84,9 +84,7 @@ def _detect_columns(rows: Sequence[Row], names: Sequence[str], source: str) -> t
         )
     proposed = join_columns(split_columns(example_columns(rows))[:2])
     example = quote_columns(proposed) if proposed else "FIRST,SECOND"
-    candidates = "none may be meant"
-    if texts:
-        candidates = f"{len(texts)} may be meant: {listed(texts)}"
+    candidates = f"{len(texts)} may be meant: {listed(texts)}" if texts else "none may be meant"
     objects = describe_objects(rows)
     if objects:
         raise DataError(f"{source}: two columns of texts are compared, and {candidates}. By the first rows, {objects}")

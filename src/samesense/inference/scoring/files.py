@@ -231,9 +231,7 @@ def write_scored(
     columns.check(survey.names, source.name)
     form = options.form(str(source.source))
     same = _SameCounter(columns)
-    table = None
-    if source.is_text:
-        table = source.written()
+    table = source.written() if source.is_text else None
     rows = same.counting(scored_rows(source, survey, columns, model, table))
     decimal: DecimalMark = "point"
     if form in (".csv", ".tsv"):

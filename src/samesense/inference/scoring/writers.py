@@ -144,10 +144,7 @@ def write_for_excel(
     stream: IO[bytes],
 ) -> None:
     """Write CSV in the form that Excel opens: with a byte order mark, and semicolons where decimals have commas."""
-    if decimal == "comma":
-        delimiter = DELIMITERS["semicolon"]
-    else:
-        delimiter = DELIMITERS["comma"]
+    delimiter = DELIMITERS["semicolon"] if decimal == "comma" else DELIMITERS["comma"]
     text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="", write_through=True)
     writer = csv.writer(text, delimiter=delimiter, lineterminator="\r\n")
     writer.writerow(names)

@@ -115,9 +115,7 @@ def near_pairs(vectors: npt.NDArray[np.floating], floor: Callable[[], float]) ->
     for low in range(0, len(vectors), BLOCK_ROWS):
         left = unit_rows(vectors[low : low + BLOCK_ROWS], low)
         for high in range(low, len(vectors), BLOCK_ROWS):
-            right = left
-            if high != low:
-                right = unit_rows(vectors[high : high + BLOCK_ROWS], high)
+            right = unit_rows(vectors[high : high + BLOCK_ROWS], high) if high != low else left
             scores = left @ right.T
             if high == low:
                 # Below every cosine: a pair is seen once, and a row not with itself.

@@ -48,9 +48,7 @@ class RequestError(Exception):
             kind = "server_error"
         if self.status == 429:
             kind = "rate_limit_error"
-        param = None
-        if self.param is not None:
-            param = _excerpt(self.param, 100)
+        param = None if self.param is None else _excerpt(self.param, 100)
         return {"error": {"message": _excerpt(self.message, MOST), "type": kind, "param": param, "code": self.code}}
 
 

@@ -199,9 +199,7 @@ class EmbeddingsRequest(Form):
     @classmethod
     def _nothing_else(cls, value: object) -> object:
         for name, values in ONLY.items():
-            content = None
-            if isinstance(value, dict):
-                content = value.get(name)
+            content = value.get(name) if isinstance(value, dict) else None
             if content is not None and content not in values:
                 message = f"'{name}' is not known here; received {json_excerpt(content)}. Leave it out"
                 raise UnknownFieldError(f"{message}; 'encoding_format' and 'dimensions' say the form of vectors", name)

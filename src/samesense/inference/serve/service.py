@@ -219,9 +219,7 @@ class Service(ABC, Generic[Item]):
         """
         longest = self.serving.tokens.longest
         long = [index for index, size in enumerate(sizes) if size > longest]
-        may_truncate = truncate
-        if truncate is None:
-            may_truncate = self.serving.long == "cut"
+        may_truncate = self.serving.long == "cut" if truncate is None else truncate
         if long and not may_truncate:
             message = f"The model reads {longest} tokens; {what} {long[0]} of '{param}' has {sizes[long[0]]}. Split it."
             raise invalid(message, param=param, status=413)
@@ -363,9 +361,7 @@ class EmbeddingService(Service[TaskText]):
         def find(texts: Sequence[str], vectors: Embeddings) -> Sequence[Sequence[SearchHit]]:
             if form.words:
                 return collection.text_search(texts, top=form.top, where=form.where, stop=stop)
-            words = None
-            if form.hybrid:
-                words = texts
+            words = texts if form.hybrid else None
             return collection.search(vectors, top=form.top, where=form.where, words=words, texts=texts, stop=stop)
 
         stop = threading.Event()

@@ -112,10 +112,7 @@ class Services(Traffic):
             return self._by_name[name]
         if name is not None and not self._any_name:
             names = ", ".join(map(repr, self._by_name))
-            if len(self.all) == 1:
-                has = f"has one model, {names}"
-            else:
-                has = f"has the models {names}"
+            has = f"has one model, {names}" if len(self.all) == 1 else f"has the models {names}"
             raise RequestError(
                 404, f"This server {has}; received {name[:100]!r}.", code="model_not_found", param="model"
             )

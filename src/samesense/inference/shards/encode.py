@@ -203,9 +203,7 @@ def encode_shards(
     with sharded_job(output, "encode", f".{settings.format}") as job:
         # Before the model is opened, which may take a minute.
         job.check("settings", settings.identity())
-        recorded = None
-        if job.folder.exists(inputs.FILE):
-            recorded = job.folder.json(inputs.FILE)
+        recorded = job.folder.json(inputs.FILE) if job.folder.exists(inputs.FILE) else None
         texts = inputs.recall(recorded, paths) or _split_input(paths, settings)
         job.check("input", _input_part(texts))
         # The folder may hold another model than at the last call of this process.

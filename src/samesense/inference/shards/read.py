@@ -22,9 +22,7 @@ def read_shards(location: str | Path) -> Embeddings:
     if manifest.get("method") != "encode" or manifest.get("status") != "finished":
         raise DataError(f"{location} holds no finished shards of samesense encode. Give its command again to go on.")
     stored = folder.read(VECTORS)
-    quantizer = None
-    if stored:
-        quantizer = Quantizer.from_json(stored, str(folder.path(VECTORS)))
+    quantizer = Quantizer.from_json(stored, str(folder.path(VECTORS))) if stored else None
     # Only the name, as the manifest must not lead out of the folder.
     names = [f"{SHARDS}/{Path(shard['file']).name}" for shard in manifest["shards"]]
     return np.concatenate([stored_rows(folder.path(name), quantizer) for name in names])

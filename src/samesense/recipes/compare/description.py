@@ -135,9 +135,7 @@ def count_unread(models: Sequence[Scorer], tasks: Sequence[Task]) -> TitledTable
         texts += [text for text in task.texts() if isinstance(text, str)]
     rows = []
     for model in models:
-        reading = None
-        if isinstance(model, Model) and model.embeds:
-            reading = model.reading
+        reading = model.reading if isinstance(model, Model) and model.embeds else None
         if reading is None or reading.longest is None:
             continue
         cells = []
@@ -186,9 +184,7 @@ def _recorded_data(spec: str) -> dict[str, str]:
             return {}
         # The model of a run lies in `model/`, and the record beside that folder.
         for manifest in (folder / "manifest.json", folder.parent / "manifest.json"):
-            data = None
-            if manifest.is_file():
-                data = read_json(manifest).get("data")
+            data = read_json(manifest).get("data") if manifest.is_file() else None
             if isinstance(data, dict):
                 return {split: str(row.get("sha256", "")) for split, row in data.items() if isinstance(row, dict)}
         return _carded_data(folder / "README.md")

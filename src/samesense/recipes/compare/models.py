@@ -94,9 +94,7 @@ def name_models(models: Models) -> list[tuple[str, Any]]:
         return list(zip(models, specs, strict=True))
     named_specs: list[tuple[str, Any]] = []
     for spec, last in zip(specs, _short_names(specs), strict=True):
-        match = None
-        if isinstance(spec, str):
-            match = _NAMED.fullmatch(spec)
+        match = _NAMED.fullmatch(spec) if isinstance(spec, str) else None
         # A path may itself hold an equals sign.
         if match is not None and not Path(spec).exists():
             named_specs.append((match["name"].strip(), match["spec"]))
@@ -155,9 +153,7 @@ def _seed(spec: Any) -> int | None:
         settings = read_json(manifest).get("settings")
     except DataError as error:
         raise ModelError(str(error)) from error
-    seed = None
-    if isinstance(settings, dict):
-        seed = settings.get("seed")
+    seed = settings.get("seed") if isinstance(settings, dict) else None
     if isinstance(seed, int):
         return seed
     return None

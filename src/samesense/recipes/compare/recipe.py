@@ -145,9 +145,7 @@ def _build_report(
     reference = against or inputs.names[0]
     comparisons, problems = paired_comparisons(evaluations.evidence, evaluations.results, against=reference)
     ranking, why_not_ranked = _rank_models(evaluations, reference)
-    recommendation = None
-    if ranking is not None:
-        recommendation = recommend(ranking, evaluations.failures)
+    recommendation = None if ranking is None else recommend(ranking, evaluations.failures)
     means = averages(evaluations.results)
     styles = model_styles(inputs.names)
     notes = _notes(evaluations, inputs.found, [*problems, *why_not_ranked])

@@ -89,9 +89,7 @@ def evaluate(output: Path, job: Job[Documents, ContextSettings]) -> tuple[Verdic
     specs = [f"{SURROGATE}={output / SURROGATE}"]
     if settings.encoder == "bi":  # a cross-encoder begins with a head that says nothing yet
         specs = [f"{START}={settings.model}", f"{WHITENED}={settings.model}+whiten", *specs]
-    models = []
-    if tasks:
-        models = open_models(specs, fit_texts=sentences)
+    models = open_models(specs, fit_texts=sentences) if tasks else []
     evaluations = evaluate_candidates(models, tasks)
     comparisons, problems = paired_comparisons(evaluations.evidence, evaluations.results, against=START)
     _write_results(output, evaluations, comparisons)
@@ -129,9 +127,7 @@ def _write_results(output: Path, evaluations: Evaluations, comparisons: Sequence
     path = output / RESULTS
     path.unlink(missing_ok=True)  # an earlier try of this stage may have left some
     append_results(path, [*evaluations.results, *surrogate_rows])
-    table = ""
-    if comparisons:
-        table = f"{difference_table(comparisons)}\n"
+    table = f"{difference_table(comparisons)}\n" if comparisons else ""
     # Written even if it is empty, as the report reads it.
     write_text(output / COMPARED, table)
 
@@ -287,9 +283,7 @@ def write_report(output: Path) -> None:
 
 
 def _stages(folder_name: str, stages: Mapping[str, Any]) -> list[list[str]]:
-    prefix = ""
-    if folder_name:
-        prefix = f"{folder_name}: "
+    prefix = f"{folder_name}: " if folder_name else ""
     return [
         [f"{prefix}{name}", f"{stage['seconds']:,.0f}", "; ".join(stage["summary"])]
         for name, stage in stages.items()

@@ -51,9 +51,7 @@ class Distillate(TrainingRun):
     report: StudentReport | None = None
 
     def __str__(self) -> str:
-        report = []
-        if self.report is not None:
-            report = [self.report.text(), "\n".join(self.conclusion())]
+        report = [] if self.report is None else [self.report.text(), "\n".join(self.conclusion())]
         return "\n\n".join(["\n".join(self.lines()), *report])
 
 

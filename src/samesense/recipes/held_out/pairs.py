@@ -96,9 +96,7 @@ def read_dev(model: str, reading_options: Mapping[str, Any]) -> PairData:
     if held_out is not None:
         logger.info(f"data: {held_out}, {about['rows']} pairs held out of the training data")
         with table_options():  # the file is one of this library
-            scale = None
-            if about["scale"] and holds_scores(held_out):
-                scale = tuple(about["scale"])
+            scale = tuple(about["scale"]) if about["scale"] and holds_scores(held_out) else None
             return read_pairs(held_out, label_range=scale)
     source = about["source"]
     if not leads_to(source, Path.exists):

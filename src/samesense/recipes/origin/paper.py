@@ -114,9 +114,7 @@ def _discriminator(stages: Stages, corpus: Corpus, settings: OriginSettings, pre
         right = ", ".join(f"{name} {100 * value:.1f} %" for name, value in trained.accuracies.items())
         return [f"{trained.steps} steps; right on {trained.held_out} windows held out: {right}"]
 
-    vectors = None
-    if settings.word_vectors is not None:
-        vectors = source_hash(settings.word_vectors)
+    vectors = None if settings.word_vectors is None else source_hash(settings.word_vectors)
     inputs = {**_windows(corpus), "training": asdict(training), "word_vectors": vectors}
     stages.run("discriminator", inputs, OUTPUTS["discriminator"], make)
 

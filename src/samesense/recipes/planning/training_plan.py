@@ -120,13 +120,9 @@ class TrainingPlan:
             return f"{self.method.selects}{refit}"
         if not self.held_out:
             return f"Spearman on {self._count_selecting()} pairs of {self.dev.name}"
-        component = None
-        if isinstance(self.train, Mixture):
-            component = self.train.labelled()
+        component = self.train.labelled() if isinstance(self.train, Mixture) else None
         trained_data = component.data if component else self.train
-        refit = ""
-        if self.refit:
-            refit = "; at the end they are trained on too"
+        refit = "; at the end they are trained on too" if self.refit else ""
         return f"Spearman on {self._count_selecting()} pairs held out, {describe_shared(self.dev, trained_data)}{refit}"
 
     @cached_property

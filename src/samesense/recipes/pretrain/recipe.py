@@ -73,9 +73,7 @@ class Pretraining(TrainingRun):
         """Return in words what was gained over the start."""
         if self.before is None or self.after is None:
             return []
-        before = ""
-        if not self.new_head:
-            before = f"{self.before:.4g} before, "
+        before = "" if self.new_head else f"{self.before:.4g} before, "
         return [f"perplexity of the masked tokens of held-out text: {before}{self.after:.4g} after"]
 
 
@@ -134,9 +132,7 @@ def run(
         start_loss = trainer.evaluate()["eval_loss"]
         laps.count("evaluation")
         logger.info(f"before: perplexity {math.exp(start_loss):.4g} of the masked tokens held out")
-        newest = None
-        if resume:
-            newest = newest_checkpoint(output / CHECKPOINTS)
+        newest = newest_checkpoint(output / CHECKPOINTS) if resume else None
         trained = _train(trainer, model, newest, settings, laps)
         best = trainer.state.best_metric
         if not trained.interrupted and best is not None:

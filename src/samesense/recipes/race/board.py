@@ -161,9 +161,7 @@ class RaceResult(Shown):
 
     def describe(self) -> list[str]:
         """Return in words what is recommended, and what the time was used for."""
-        too_high = ""
-        if not self.test:
-            too_high = "; a test set would say by how much"
+        too_high = "" if self.test else "; a test set would say by how much"
         return [
             *self.notes,
             f"quality: {self.quality.name} ({self.quality.form}): {self.model}",
@@ -182,9 +180,7 @@ class RaceResult(Shown):
         lost = 100 * (self.cpu.dev - self.quality.dev)
         speeds = f"{self.cpu.speed_text} against {self.quality.speed_text} sentences a second"
         gain = f"about {faster:.1f} times as fast ({speeds}), dev {lost:+.2f}"
-        backend = ""
-        if self.cpu.backend != "auto":
-            backend = f", with backend {self.cpu.backend}"
+        backend = f", with backend {self.cpu.backend}" if self.cpu.backend != "auto" else ""
         return f"{self.cpu.name} ({self.cpu.form}), {gain}: {self.cpu_model}{backend}"
 
     def _about_speeds(self) -> list[str]:

@@ -82,9 +82,7 @@ class Cells:
         if self.state.line(entrant.name, steps, final=final) is not None:
             return
         job = self._job(entrant, steps, final=final)
-        described = entrant.name
-        if steps:
-            described = f"{entrant.name}, {steps} steps"
+        described = f"{entrant.name}, {steps} steps" if steps else entrant.name
         logger.info(described)
         # A call that was killed may have ended the run and not written its line.
         if status_of(job.folder) != "finished" and run_cell(job) == "interrupted":

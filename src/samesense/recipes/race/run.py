@@ -54,9 +54,7 @@ def race(request: Race) -> RaceResult:
     cells = _cells(request)
     sample = _sample(cells)
     # Opened before anything is written, so that a wrong name leaves nothing behind.
-    named_starts = []
-    if not cells.state.starts:
-        named_starts = open_named(request.models, sample)
+    named_starts = [] if cells.state.starts else open_named(request.models, sample)
     with only_writer(request.output):
         cells = _reopened(cells)  # another call may have gone on with it, and ended
         try:

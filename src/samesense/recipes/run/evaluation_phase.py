@@ -101,9 +101,7 @@ def evaluate_saved(
     sections = {**manifest_entries.get(run_folder.SECTIONS, {}), **section}
     if sections:
         manifest_entries = manifest_entries | {run_folder.SECTIONS: sections}
-    start_rows = []
-    if start.measured is not None:
-        start_rows = rows_of(start.measured, sets.compared)
+    start_rows = [] if start.measured is None else rows_of(start.measured, sets.compared)
     results = [*start_rows, *rows_of(end, sets.compared), *extra_results, *width_results]
     return Evaluation(end, results, manifest_entries)
 

@@ -165,12 +165,8 @@ def curve_out_of_fold(
     first = sets.verdict
     if out_of_fold is None or out_of_fold.selects == "nothing" or first is None:
         return None
-    start_scores = None
-    if start is not None:
-        start_scores = start.by_set.get(first.name)
-    figure = None
-    if start_scores is not None:
-        figure = start_scores.results[0].value
+    start_scores = None if start is None else start.by_set.get(first.name)
+    figure = None if start_scores is None else start_scores.results[0].value
     return out_of_fold.curve(job.output.resolve().name, *_schedule(job), figure)
 
 

@@ -290,9 +290,7 @@ def card_of(output: Path, record: Mapping[str, Any]) -> Card:
         settings["learning_rate"] = record[LEARNING_RATE]
     data = record["data"]
     # only of encoders: the language of a pretraining is how its documents are split
-    rights = {}
-    if "license" in settings:
-        rights = {name: settings.pop(name) for name in RIGHTS}
+    rights = {name: settings.pop(name) for name in RIGHTS} if "license" in settings else {}
     start = str(settings.pop("model"))  # of a student it may be how it is made of its teacher
     results = Results()
     if (output / RESULTS).is_file():

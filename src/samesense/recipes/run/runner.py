@@ -91,9 +91,7 @@ def run(
         laps.count("loading")
         texts = some_texts(sets, partial(training_texts, inputs.dataset)) if job.concludes else []
         # Before the training, which changes the model in place.
-        start = None
-        if is_main():
-            start = measure_start(adapter, model, settings, sets, texts)
+        start = measure_start(adapter, model, settings, sets, texts) if is_main() else None
         laps.count("evaluation")
         out_of_fold = None
         if job.cross_validation is not None:

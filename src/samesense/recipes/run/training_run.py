@@ -93,9 +93,7 @@ class TrainingRun(Shown):
         return "\n".join([*lines, *self.conclusion()])
 
     def _repr_html_(self) -> str:
-        results = ""
-        if self.results:
-            results = self.results._repr_html_()
+        results = self.results._repr_html_() if self.results else ""
         ended = escape("\n".join(self.conclusion()))  # a table among its lines
         return f"<p>{'<br>'.join(map(escape, self.lines()))}</p>\n{results}\n<pre>{ended}</pre>"
 

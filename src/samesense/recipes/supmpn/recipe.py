@@ -52,9 +52,7 @@ def prepare(model: SentenceTransformer, job: Job[TupleData, SupmpnSettings]) -> 
     rows = settings.usable(train)
     complete = settings.completion(rows)
     complete.check()
-    guide = None
-    if settings.guided:
-        guide = Guide(rows, settings, job.output)
+    guide = Guide(rows, settings, job.output) if settings.guided else None
     texts = TrainingTexts(model, settings.max_seq_length)
     batches = TupleBatches(
         rows.anchors,

@@ -66,10 +66,7 @@ def read_harvest(sources: Sequence[str], settings: SurrogateSettings) -> Harvest
         name=name,
         sha256=digest_of(training),
     )
-    if harvested.by_sentences:
-        different = len(harvested)
-    else:
-        different = len(np.unique(harvested.labels()))
+    different = len(harvested) if harvested.by_sentences else len(np.unique(harvested.labels()))
     if different < 2:
         if harvested.by_sentences:
             left = f"{len(harvested)} sentences are"
@@ -170,9 +167,7 @@ def _complete_shards(folder: Path) -> list[Path]:
     files = sorted((folder / SHARDS).glob("*.parquet"))
     manifest = folder / MANIFEST
     check_inside(folder, manifest, *files)
-    record = {}
-    if files or manifest.is_file():
-        record = read_object(manifest, HarvestRecord)
+    record = read_object(manifest, HarvestRecord) if files or manifest.is_file() else {}
     if not files and record.get("method") != "harvest":
         raise DataError(
             f"{folder} is no harvest: a folder with {SHARDS}/*.parquet is needed, as samesense harvest writes it. "

@@ -190,10 +190,7 @@ def with_cut_start(cell: Cell, output: Path) -> Cell:
     from samesense.recipes.run.model_adapters import start_settings
 
     start = cell.identity["start"]  # a name on the hub or, of a folder, the hash of its files
-    if re.fullmatch("[0-9a-f]{64}", start):
-        short = start[:16]
-    else:
-        short = start.replace("/", "--")
+    short = start[:16] if re.fullmatch("[0-9a-f]{64}", start) else start.replace("/", "--")
     folder = output / "starts" / f"{short}-first-{cell.layers}"
     # Saved whole or not at all, so that a folder which exists is complete.
     if not folder.is_dir():

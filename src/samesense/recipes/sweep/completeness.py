@@ -79,9 +79,7 @@ def describe_failures(cells: Sequence[CellResults], tuning: Sequence[Tried]) -> 
     ]
     for cell in cells:
         if cell.status == "failed":
-            seed = ""
-            if cell.entry["seed"] is not None:
-                seed = f", seed {cell.entry['seed']}"
+            seed = "" if cell.entry["seed"] is None else f", seed {cell.entry['seed']}"
             lines.append(f"{cell.entry['dataset']}, {cell.entry['variant']}{seed}: {cell.error}")
     return lines
 

@@ -85,10 +85,7 @@ class DataEntry(ReadingKeys):
     def sources(self) -> list[str]:
         """Return the sources of training, of selection if there is one, and of the tests."""
         tests = [test if isinstance(test, str) else test.source for test in self.tests().values()]
-        if self.held_out() is None and self.dev != "none":
-            dev = [self.dev]
-        else:
-            dev = []
+        dev = [self.dev] if self.held_out() is None and self.dev != "none" else []
         return [self.train, *dev, *tests]
 
     def options_of(self, test: str | TestSource) -> TableOptions:

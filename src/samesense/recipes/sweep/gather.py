@@ -122,13 +122,9 @@ def tried(output: Path) -> list[Tried]:
     for entry in read_plan(output)["tuning"]:
         folder = output / "runs" / entry["folder"]
         record = read_record(folder)
-        curve = None
-        if record.get("status") == "finished":
-            curve = read_run(folder).curve
+        curve = read_run(folder).curve if record.get("status") == "finished" else None
         words = ", ".join(f"{name} {value}" for name, value in entry["tried"].items())
-        dev = None
-        if curve is not None:
-            dev = curve.best[1]
+        dev = None if curve is None else curve.best[1]
         status = str(record.get("status", "absent"))
         trials.append(
             Tried(entry["dataset"], entry["variant"], words, dev, entry["chosen"], status, _last_line(record))
@@ -154,9 +150,7 @@ def _left(
     # The cell may have been run for a variant of another name, with the same identity.
     results = [replace(row, model=entry["variant"]) for row in read_results(folder / RESULTS)]
     trained = entry["seed"] is not None
-    run = None
-    if trained:
-        run = read_run(folder, entry["variant"])
+    run = read_run(folder, entry["variant"]) if trained else None
     run_manifest = manifest.read(folder) if trained else {}
     versions = dict(run_manifest.get("versions", {}))
     if "precision" in run_manifest:
@@ -265,9 +259,7 @@ def _strip_folders(value: Any) -> Any:
 
 
 def _points(cell: CellResults) -> list[list[float]]:
-    curve = None
-    if cell.run is not None:
-        curve = cell.run.curve
+    curve = None if cell.run is None else cell.run.curve
     if curve is None:
         return []
     return [[s, round(v, 5)] for s, v in zip(curve.steps, curve.values, strict=True)]

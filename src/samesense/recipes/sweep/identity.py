@@ -71,9 +71,7 @@ def fingerprint_of(model: str, fingerprints: dict[str, str]) -> str:
     if model not in fingerprints:
         folder = Path(resolve(model))
         paths = (path for path in sorted(folder.rglob("*")) if path.is_file() and _decides(path))
-        identity = model
-        if folder.is_dir():
-            identity = folder_hash(folder, paths)
+        identity = folder_hash(folder, paths) if folder.is_dir() else model
         base = base_of(folder)
         if base is not None:
             identity = f"{identity} on {fingerprint_of(base, fingerprints)}"

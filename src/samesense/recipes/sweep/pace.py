@@ -55,9 +55,7 @@ def _last_step(folder: Path) -> str | None:
     run = read_run(folder)
     # The loss is logged more often than dev is evaluated.
     step = max((curve.steps[-1] for curve in (run.curve, run.losses) if curve is not None), default=None)
-    dev = ""
-    if run.curve is not None:
-        dev = f" (dev {100 * run.curve.values[-1]:.2f})"
+    dev = "" if run.curve is None else f" (dev {100 * run.curve.values[-1]:.2f})"
     if step is None:
         return None
     return f"{step:.0f}{dev}"

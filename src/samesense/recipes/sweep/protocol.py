@@ -74,9 +74,7 @@ def _setting(trained: Sequence[CellResults], name: str) -> str:
     """Return a setting, or its value for each variant where they differ."""
     values: dict[str, dict[str, None]] = {}
     for cell in trained:
-        value = None
-        if cell.run is not None:
-            value = cell.run.settings.get(name)
+        value = None if cell.run is None else cell.run.settings.get(name)
         text = "of its own" if value is None else str(value)
         values.setdefault(text, {})[str(cell.entry["variant"])] = None
     words = name.replace("_", " ")
@@ -97,9 +95,7 @@ def _label_use(trained: Sequence[CellResults]) -> list[str]:
     """Return in how many bins scores were cut, for variants that cut them."""
     bins: dict[str, None] = {}
     for cell in trained:
-        label_bins = None
-        if cell.run is not None:
-            label_bins = cell.run.settings.get("bins")
+        label_bins = None if cell.run is None else cell.run.settings.get("bins")
         if label_bins is not None:
             if isinstance(label_bins, int):
                 width = f"{label_bins} bins of equal width"

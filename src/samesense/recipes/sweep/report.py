@@ -236,9 +236,7 @@ def _models(cells: Sequence[CellResults]) -> list[EvaluatedModel]:
 def _spec(cell: CellResults) -> str:
     """Return from which model a cell started, and what the file set for it."""
     overrides = ", ".join(f"{key} {value}" for key, value in settings_of(cell).items())
-    layers = ""
-    if cell.record["layers"] is not None:
-        layers = f", first {cell.record['layers']} layers"
+    layers = "" if cell.record["layers"] is None else f", first {cell.record['layers']} layers"
     return f"{cell.record['start']}{layers}" + (f"; {overrides}" if overrides else "")
 
 

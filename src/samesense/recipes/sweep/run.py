@@ -45,9 +45,7 @@ def describe(plan: Plan) -> Iterator[str]:
     for (name, _), splits in plan.splits.items():
         sizes = [f"train {len(splits.train)}"]
         sizes += [f"{set_name} {len(data)}" for set_name, data in splits.evaluation_data().items()]
-        kind = ""
-        if isinstance(splits.train, PairData):
-            kind = f" ({splits.train.kind})"
+        kind = f" ({splits.train.kind})" if isinstance(splits.train, PairData) else ""
         yield f"{name}: {', '.join(sizes)}{kind}"
     yield from (f"warning: {warning}" for warning in plan.warnings)
     yield from (f"left out: {dataset}, {variant}: {reason}" for (variant, dataset), reason in plan.skipped.items())
@@ -287,10 +285,7 @@ def _warn_of_deleted_models(plan: Plan, datasets: set[str], output: Path) -> Non
         cells = [cell for cell in plan.every if cell.dataset == dataset and cell.seed is not None]
         folders_of_cells = [cell.folder(output) for cell in cells]
         done = [folder for folder in folders_of_cells if status_of(folder) == "finished"]
-        if plan.file.keep == "all" or not done:
-            folders = done
-        else:
-            folders = [max(done, key=_best_dev)]
+        folders = done if plan.file.keep == "all" or not done else [max(done, key=_best_dev)]
         gone += [folder for folder in folders if not (folder / "model").is_dir()]
     if gone:
         logger.warning(

@@ -191,9 +191,7 @@ def _fill_places(cell_jobs: Iterator[CellJob], places: Places, running: dict[Bas
     """Begin cells until every place is taken, or there is none left to begin."""
     while len(running) < places.count and (job := next(cell_jobs, None)) is not None:
         logger.info(job.cell.name)
-        beside = 0
-        if status_of(job.folder) == "absent":
-            beside = places.count
+        beside = places.count if status_of(job.folder) == "absent" else 0
         # The processes share the cores, and more threads than cores slow all of them.
         process = _process_of(job, max(1, cores() // places.count))
         running[process] = job, beside  # before it starts: Ctrl-C may come at any moment

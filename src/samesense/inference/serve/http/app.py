@@ -77,9 +77,7 @@ def _add_information(app: FastAPI, services: Services, *, with_labels: bool) -> 
         if services.stopping:
             status = "stopping"
         models = [service.facts() for service in services.all]
-        labels = None
-        if with_labels:
-            labels = shown_scale()
+        labels = shown_scale() if with_labels else None
         facts = {"status": status, "models": models, "labels": labels}
         return JSONResponse(facts, 200 if status == "ok" else 503)
 
@@ -128,9 +126,7 @@ def _add_work(app: FastAPI, services: Services) -> None:
     async def rerank(request: Request, form: RerankRequest) -> Response:
         service = services.reranker(form.model)
         by_default = request.url.path == "/v1/rerank"
-        with_documents = by_default
-        if form.return_documents is not None:
-            with_documents = form.return_documents
+        with_documents = by_default if form.return_documents is None else form.return_documents
 
         async def work() -> Answer:
             scores, tokens = await service.rerank(form.query, form.documents)
@@ -166,9 +162,7 @@ def _add_pairs(app: FastAPI, services: Services) -> None:
 
         async def work() -> Answer:
             scores, tokens = await service.similarities(pairs, "pairs" if form.texts is None else "texts")
-            side = None
-            if form.texts is not None:
-                side = len(form.texts)
+            side = None if form.texts is None else len(form.texts)
             return lambda: similarities(scores, meaning, side) | signed(service, tokens)
 
         return await finish(request, work(), limits)

@@ -138,10 +138,7 @@ def _add_plain_rerank(app: FastAPI, services: Services) -> None:
         async def work() -> Answer:
             scores, tokens = await service.rerank(form.query, documents or [], param, truncate=form.truncate)
             plain = RerankRequest(query=form.query, documents=documents or [], top_n=form.top_n)
-            if form.texts is None:
-                with_documents = form.return_documents
-            else:
-                with_documents = form.return_text
+            with_documents = form.return_documents if form.texts is None else form.return_text
             answer = partial(ranked, scores, plain, tokens, with_documents=with_documents, noise=service.serving.noise)
             if form.texts is None:
                 return lambda: answer() | signed(service, tokens)
