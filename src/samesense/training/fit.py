@@ -177,7 +177,9 @@ def fit(  # noqa: PLR0913 - the arguments of a run
         resume_from: Path | None = None
         if resume:
             resume_from = _resume_point(loss, checkpoints, [] if adapters is None else [WEIGHTS])
-        watch = _Watch(Times(resume_from), Gradients(), None if dev_score is None else _DevEvaluator(dev_score))
+        times = Times(resume_from)
+        gradients = Gradients()
+        evaluator = None if dev_score is None else _DevEvaluator(dev_score)
         arguments = _arguments(
             settings,
             _examples_of_epoch(loss, dataset, settings, batches),
@@ -195,8 +197,8 @@ def fit(  # noqa: PLR0913 - the arguments of a run
             data_collator=collator,
             # For several losses, sentence-transformers takes a plain dictionary.
             loss=dict(loss.items()) if isinstance(loss, nn.ModuleDict) else loss,
-            evaluator=watch.evaluator,
-            callbacks=[*_run_callbacks(loss, settings, folder), *watch.callbacks, *text_callbacks, *callbacks],
+            evaluator=evaluator,
+            callbacks=[*_run_callbacks(loss, settings, folder), times, gradients, *text_callbacks, *callbacks],
         )
         if isinstance(batches, Mix):
             # In time, as the trainer makes its batch samplers only when it trains.
@@ -204,28 +206,15 @@ def fit(  # noqa: PLR0913 - the arguments of a run
         if sparse:
             # torch's own AdamW refuses sparse gradients.
             trainer.optimizer_cls_and_kwargs = (RowAdamW, trainer.get_optimizer_cls_and_kwargs(trainer.args, model)[1])
-        clip_all(trainer, loss, watch.gradients.check_norm)
+        clip_all(trainer, loss, gradients.check_norm)
 
         stop = StopOnInterrupt()
-        stopped = _run(trainer, resume_from, stop, watch)
+        stopped = _run(trainer, resume_from, stop, gradients, evaluator)
         _finish_adapters(adapters, model, keeps=settings.keep_lora)
         if not stop.interrupted:
-            _check_learnt(watch.gradients, trainer)
+            _check_learnt(gradients, trainer)
         # Ctrl-C during the last step stops nothing, and early stopping interrupts nothing.
-        return _output_of(trainer, watch.times, settings, interrupted=stop.interrupted and stopped)
-
-
-@dataclass(frozen=True)
-class _Watch:
-    """What is measured during a training: its times, its gradients, and its dev scores if there is a dev set."""
-
-    times: Times
-    gradients: Gradients
-    evaluator: _DevEvaluator | None
-
-    @property
-    def callbacks(self) -> list[TrainerCallback]:
-        return [self.times, self.gradients]
+        return _output_of(trainer, times, settings, interrupted=stop.interrupted and stopped)
 
 
 def _run_callbacks(loss: nn.Module, settings: TrainingSettings, folder: Path) -> list[TrainerCallback]:
@@ -292,13 +281,15 @@ def _tokenise(
     return collator, callbacks
 
 
-def _run(trainer: Any, resume_from: Path | None, stop: StopOnInterrupt, watch: _Watch) -> bool:
+def _run(
+    trainer: Any, resume_from: Path | None, stop: StopOnInterrupt, gradients: Gradients, evaluator: _DevEvaluator | None
+) -> bool:
     """Train; return whether training stopped early, as it does when a loss gets embeddings that are not finite."""
     try:
-        return run_trainer(trainer, resume_from, stop, lambda: watch.evaluator.problem if watch.evaluator else "")
+        return run_trainer(trainer, resume_from, stop, lambda: evaluator.problem if evaluator else "")
     except NotFiniteError as error:  # raised by the loss, before there was a gradient
-        watch.gradients.broken = trainer.state.global_step + 1
-        watch.gradients.problem = str(error)
+        gradients.broken = trainer.state.global_step + 1
+        gradients.problem = str(error)
         if trainer.state.best_model_checkpoint is not None:
             # The trainer does this at a regular end alone, which the exception skipped.
             trainer._load_best_model()
