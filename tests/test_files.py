@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import samesense
-from samesense import files, hashes, places, urls
+from samesense import files, hashes, locks, places, urls
 from samesense.encoder.names import resolve
 from samesense.errors import ConfigError, DataError, ModelError, OutputError
 from samesense.execution.shards.folders import append_json, parsed_lines
@@ -30,7 +30,7 @@ from samesense.urls import matching
 HOLD = """
 import sys
 from pathlib import Path
-from samesense.files import only_writer
+from samesense.locks import only_writer
 with only_writer(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
@@ -296,7 +296,7 @@ def test_a_second_process_is_kept_out_until_the_first_is_killed(tmp_path):
     words = [sys.executable, "-c", HOLD, str(folder)]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout.readline() == "held\n"
-        with pytest.raises(OutputError, match="has one writer at a time") as refused, files.only_writer(folder):
+        with pytest.raises(OutputError, match="has one writer at a time") as refused, locks.only_writer(folder):
             pass
         assert str(folder) in str(refused.value)
         waited = []
@@ -305,13 +305,13 @@ def test_a_second_process_is_kept_out_until_the_first_is_killed(tmp_path):
             waited.append(True)
             holder.kill()
 
-        with files.locked(folder / files.LOCK, on_wait=kill):
+        with locks.locked(folder / locks.LOCK, on_wait=kill):
             assert waited
-    with files.only_writer(folder):
-        assert files.is_empty(folder)
+    with locks.only_writer(folder):
+        assert locks.is_empty(folder)
         (folder / "something").touch()
-        assert not files.is_empty(folder)
-    assert set(names(folder)) <= {files.LOCK, "something"}
+        assert not locks.is_empty(folder)
+    assert set(names(folder)) <= {locks.LOCK, "something"}
 
 
 def test_the_writer_clears_what_killed_ones_left_and_nothing_else(tmp_path):
@@ -321,8 +321,8 @@ def test_the_writer_clears_what_killed_ones_left_and_nothing_else(tmp_path):
     assert files.is_temporary(LEFT) and not any(map(files.is_temporary, retained))
     with files.replacing_folder(tmp_path / "model") as beside:
         assert files.is_temporary(beside.name)
-    with files.only_writer(tmp_path):
-        assert set(names(tmp_path)) - {files.LOCK} == {"model", *retained}
+    with locks.only_writer(tmp_path):
+        assert set(names(tmp_path)) - {locks.LOCK} == {"model", *retained}
 
 
 @pytest.mark.posix
@@ -333,7 +333,7 @@ def test_a_killed_writer_leaves_a_folder_that_counts_as_empty(tmp_path):
             beside.write_text(json.dumps({"half": 1}))
             os._exit(0)
     os.waitpid(child, 0)
-    assert len(names(tmp_path)) == 1 and files.is_empty(tmp_path)
+    assert len(names(tmp_path)) == 1 and locks.is_empty(tmp_path)
 
 
 @pytest.mark.posix
@@ -367,7 +367,7 @@ def test_the_next_writer_of_a_file_removes_what_a_killed_one_left(tmp_path):
     others = [".b.txt.more.99999999-0123abcd.part", ".a.txt.99999999-0123abcd.part", ".b.txt.part"]
     for name in (LEFT, *others):
         (tmp_path / name).touch()
-    with files.only_writer_of(tmp_path / "b.txt"):
+    with locks.only_writer_of(tmp_path / "b.txt"):
         pass
     assert names(tmp_path) == sorted(others)
 
@@ -430,7 +430,7 @@ def test_temporary_folders_of_other_users_are_left_alone(tmp_path, monkeypatch):
 
 
 @pytest.mark.posix
-@pytest.mark.parametrize("hold", [lambda path: files.only_writer_of(path), lambda path: files.only_writer(path.parent)])
+@pytest.mark.parametrize("hold", [lambda path: locks.only_writer_of(path), lambda path: locks.only_writer(path.parent)])
 def test_the_file_of_a_writer_without_a_lock_outlives_the_start_of_another_one(tmp_path, hold):
     path = tmp_path / "b.txt"
     with files.replacing(path) as beside:
@@ -448,7 +448,7 @@ def test_the_file_of_a_killed_process_of_the_same_number_is_removed(tmp_path, mo
     left = tmp_path / f".b.txt.{os.getpid()}-0123abcd.part"
     left.touch()
     monkeypatch.setattr(files, "STARTED", time.time() + 2 * files.CLOCK_ERROR)
-    with files.only_writer_of(tmp_path / "b.txt"):
+    with locks.only_writer_of(tmp_path / "b.txt"):
         assert not left.exists()
 
 
@@ -461,10 +461,10 @@ def test_a_file_system_without_locks_is_written_to_with_one_warning(tmp_path, mo
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(fcntl, "flock", refuse)
-    monkeypatch.setattr(files, "_WITHOUT_LOCKS", set())
-    with files.only_writer(tmp_path / "folder"), files.only_writer_of(tmp_path / "a.txt"):
+    monkeypatch.setattr(locks, "_WITHOUT_LOCKS", set())
+    with locks.only_writer(tmp_path / "folder"), locks.only_writer_of(tmp_path / "a.txt"):
         files.write_text(tmp_path / "a.txt", "written")
-    with files.in_turn(tmp_path / "a.txt"), files.locked(tmp_path / "other.lock", on_wait=pytest.fail):
+    with locks.in_turn(tmp_path / "a.txt"), locks.locked(tmp_path / "other.lock", on_wait=pytest.fail):
         assert (tmp_path / "a.txt").read_text() == "written"
     with ScratchFolder() as scratch:
         assert Path(scratch).is_dir()
@@ -481,7 +481,7 @@ def test_a_lock_that_the_disk_refuses_names_its_file(tmp_path, monkeypatch):
 
     monkeypatch.setattr(fcntl, "flock", refuse)
     with pytest.raises(OutputError, match=r"\.a\.txt\.lock cannot be locked: .*Input/output error"):
-        files.only_writer_of(tmp_path / "a.txt").__enter__()
+        locks.only_writer_of(tmp_path / "a.txt").__enter__()
 
 
 def test_two_outputs_in_one_file_are_refused(tmp_path):

@@ -1,8 +1,8 @@
-"""Files: written whole or not at all, appended to, read as JSON, and locked, all in one place.
+"""Files: written whole or not at all, appended to, and read as JSON, all in one place.
 
 A file is written under a temporary name beside its place and renamed. The name is one of a kind, so that processes that
 write the same file at the same time do not disturb each other: the last one wins, unless the first holds the file by
-:func:`only_writer_of`, as commands do whose work is long.
+:func:`~samesense.locks.only_writer_of`, as commands do whose work is long.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import shutil
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -27,16 +27,13 @@ import numpy as np
 import numpy.typing as npt
 
 from samesense.errors import DataError, OutputError
-from samesense.failures import TEMPORARY, TEMPORARY_ENDING, system_reason, visible, writing
-from samesense.scratch import NO_LOCKS, ScratchFolder
+from samesense.failures import TEMPORARY, TEMPORARY_ENDING, visible, writing
+from samesense.scratch import ScratchFolder
 
 logger = logging.getLogger(__name__)
 
 DEEPEST = 100
 """Levels of lists and objects in each other that a file of JSON may have."""
-
-LOCK = ".lock"
-"""Name of the file in a folder by which its writer holds it; says nothing about what the folder holds."""
 
 STARTED = time.time()
 """When this process began to write files, about."""
@@ -146,7 +143,7 @@ def replacing_folder(path: Path) -> Iterator[Path]:
 
 def _exchange(path: Path, new: Path) -> None:
     """Put a folder in the place of another one, which comes back if that fails; see :func:`left_of`."""
-    old = path.with_name(f"{_set_aside(path)}{os.getpid()}")
+    old = beside_path(path, f"{_SET_ASIDE}{os.getpid()}")
     try:
         path.rename(old)
         new.rename(path)
@@ -158,8 +155,7 @@ def _exchange(path: Path, new: Path) -> None:
     _remove(old)
 
 
-def _set_aside(path: Path) -> str:
-    return f".{_short(path.name)}-old-"
+_SET_ASIDE = "-old-"
 
 
 def left_of(path: Path) -> str:
@@ -167,7 +163,7 @@ def left_of(path: Path) -> str:
 
     It is never cleared, as it may be all there is.
     """
-    aside = _set_aside(path)
+    aside = beside_path(path, _SET_ASIDE).name
     left = [] if path.exists() or not path.parent.is_dir() else sorted(path.parent.iterdir())
     remaining = [entry for entry in left if entry.name.startswith(aside)]
     return (
@@ -247,7 +243,7 @@ def clear_temporary(folder: Path, name: str = "") -> None:
 
     The files of running processes stay: not every writer holds a lock.
     """
-    pattern = re.compile(rf"\.{re.escape(_short(name))}{TEMPORARY_ENDING}") if name else TEMPORARY
+    pattern = re.compile(rf"{re.escape(beside_path(Path(name)).name)}{TEMPORARY_ENDING}") if name else TEMPORARY
     for path in folder.glob(".*.part"):
         match = pattern.fullmatch(path.name)
         if match is not None and not _has_writer(path, match["process"]):
@@ -280,12 +276,13 @@ def _remove(path: Path) -> None:
 
 def temporary(target: Path) -> Path:
     """Return a name of its own beside a file; see :func:`is_temporary`."""
-    return target.with_name(f".{_short(target.name)}.{os.getpid()}-{secrets.token_hex(4)}.part")
+    return beside_path(target, f".{os.getpid()}-{secrets.token_hex(4)}.part")
 
 
-def _short(name: str) -> str:
+def beside_path(path: Path, ending: str = "") -> Path:
+    """Return a hidden place beside a file, named after it."""
     # The limit of file systems is in bytes; the cut may fall within a character, which is then dropped.
-    return os.fsencode(name)[:_NAME_BYTES].decode(errors="ignore")
+    return path.with_name(f".{os.fsencode(path.name)[:_NAME_BYTES].decode(errors='ignore')}{ending}")
 
 
 def append(path: Path, content: bytes | npt.NDArray[Any]) -> None:
@@ -362,114 +359,6 @@ def _check_depth(value: Any) -> None:
         if not level:
             return
     raise ValueError(f"it is nested more than {DEEPEST} levels deep")
-
-
-@contextmanager
-def only_writer(folder: Path) -> Iterator[None]:
-    """Hold a folder, made if it is not there, and clear it of what killed writers left.
-
-    The operating system frees it when a process dies. OutputError if another process holds it.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    message = (
-        f"A folder has one writer at a time, and another process writes to {folder}. Wait for it, or give another "
-        "output folder."
-    )
-    with _held(folder / LOCK, message):
-        clear_temporary(folder)
-        yield
-
-
-@contextmanager
-def only_writer_of(path: Path) -> Iterator[None]:
-    """Hold a file, or a folder that is replaced as a whole, by a lock beside it; its parents are made.
-
-    The system frees it when a process dies; the lock is removed at the end. OutputError if another process holds it.
-    """
-    message = f"An output has one writer at a time, and another process writes to {path}. Wait for it, or name another."
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lock = _lock_beside(path)
-    with _held(lock, message):
-        clear_temporary(path.parent, path.name)
-        try:
-            yield
-        finally:
-            # Windows removes no file that is open.
-            with suppress(OSError):
-                lock.unlink()
-
-
-@contextmanager
-def in_turn(path: Path) -> Iterator[None]:
-    """Hold a file for a moment, to read it and write it again; another process that does so is waited for."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lock = _lock_beside(path)
-    with _acquire(lock):
-        try:
-            yield
-        finally:
-            with suppress(OSError):
-                lock.unlink()
-
-
-def _lock_beside(path: Path) -> Path:
-    return path.with_name(f".{_short(path.name)}{LOCK}")
-
-
-@contextmanager
-def _held(lock: Path, message: str) -> Iterator[None]:
-    from filelock import Timeout
-
-    try:
-        held = _acquire(lock, blocking=False)
-    except Timeout as error:
-        raise OutputError(message) from error
-    with held:
-        yield
-
-
-@contextmanager
-def locked(path: Path, on_wait: Callable[[], None]) -> Iterator[None]:
-    """Hold a lock file; where another process does, call ``on_wait`` and wait for it."""
-    from filelock import Timeout
-
-    try:
-        held = _acquire(path, blocking=False)
-    except Timeout:
-        on_wait()
-        held = _acquire(path)
-    with held:
-        yield
-
-
-_WITHOUT_LOCKS: set[int] = set()
-"""Devices of file systems without locks, of which a warning was given."""
-
-
-def _acquire(lock: Path, *, blocking: bool = True) -> AbstractContextManager[object]:
-    """Take a lock; on a file system that has none go on without it, and warn once."""
-    from filelock import FileLock, Timeout  # imports asyncio, which takes longer than all else here
-
-    try:
-        return FileLock(lock).acquire(blocking=blocking)
-    except Timeout:
-        raise
-    except OSError as error:
-        if error.errno not in NO_LOCKS:
-            raise OutputError(f"{lock} cannot be locked: {system_reason(error)}") from error
-    device = lock.parent.stat().st_dev
-    if device not in _WITHOUT_LOCKS:
-        _WITHOUT_LOCKS.add(device)
-        logger.warning(
-            f"{lock.parent}: this file system has no locks, so that another process which writes the same output is "
-            "not refused. Let no two commands write the same file or folder"
-        )
-    return nullcontext()
-
-
-def is_empty(folder: Path) -> bool:
-    """Return whether there is nothing in a folder but its lock and what killed writers left."""
-    return all(path.name == LOCK or is_temporary(path.name) for path in folder.iterdir())
 
 
 class _Terminal(io.RawIOBase):

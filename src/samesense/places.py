@@ -9,8 +9,9 @@ from pathlib import Path
 
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.failures import writing
-from samesense.files import is_empty, is_special, only_writer_of, temporary, write_text
+from samesense.files import is_special, temporary, write_text
 from samesense.hashes import text_hash
+from samesense.locks import is_empty, only_writer_of
 from samesense.urls import SCHEMES, is_file, is_url, local
 
 JOINT = " + "

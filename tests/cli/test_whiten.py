@@ -7,7 +7,7 @@ from samesense.encoder.assembly.build import build
 from samesense.encoder.encode import encode
 from samesense.encoder.maps.whitening import Whitening
 from samesense.encoder.saving.storage import save
-from samesense.files import only_writer_of
+from samesense.locks import only_writer_of
 
 
 def run(*arguments):

@@ -15,7 +15,8 @@ from transformers import Trainer
 import samesense
 from samesense.errors import DataError, OutputError
 from samesense.execution.shards.job import sharded_job
-from samesense.files import only_writer_of, replacing_folder, write_text
+from samesense.files import replacing_folder, write_text
+from samesense.locks import only_writer_of
 from samesense.places import check_folder, check_inside, check_place
 from tests.command import run_command
 

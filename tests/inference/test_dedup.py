@@ -9,11 +9,11 @@ import pytest
 
 import samesense
 from samesense.errors import ConfigError, DataError, OutputError
-from samesense.files import only_writer
 from samesense.inference.calibration.fit import CalibrationSettings
 from samesense.inference.duplicates import dedup as module
 from samesense.inference.duplicates import match as match_module
 from samesense.inference.duplicates import work as work_module
+from samesense.locks import only_writer
 from tests.inference.made_vectors import cosines, encode
 
 ANGLES = {"a": 0.0, "aa": 0.3, "aaa": 0.6, "b": 2.0, "bb": 2.1, "c": 4.0}

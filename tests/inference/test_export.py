@@ -20,11 +20,11 @@ from samesense.encoder.assembly.build_cross import build_cross
 from samesense.encoder.encode import encode
 from samesense.encoder.saving.storage import save
 from samesense.errors import ConfigError, MissingExtraError, ModelError, OutputError
-from samesense.files import only_writer_of
 from samesense.inference.onnx import graph as export_graph
 from samesense.inference.onnx.encoder import OnnxEncoder
 from samesense.inference.onnx.export import export, parity
 from samesense.inference.onnx.format import DESCRIPTION, GRAPHS, read_description
+from samesense.locks import only_writer_of
 from samesense.metrics import spearman
 from tests.inference.exported import check_same, headed, plain_rows, static
 

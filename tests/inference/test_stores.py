@@ -9,11 +9,11 @@ import pytest
 
 from samesense.cli.main import main
 from samesense.errors import ConfigError, DataError, MissingExtraError, OutputError
-from samesense.files import only_writer_of
 from samesense.inference.collection.collection import Collection, Entry
 from samesense.inference.stores import copy as module
 from samesense.inference.stores import source
 from samesense.inference.stores.copy import copy
+from samesense.locks import only_writer_of
 from tests.inference.made_vectors import embedder
 
 METADATA = [

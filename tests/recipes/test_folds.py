@@ -13,7 +13,7 @@ from samesense.cli.main import app
 from samesense.data import read_pairs
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.evaluation.argument import cross_validation
-from samesense.files import LOCK
+from samesense.locks import LOCK
 from samesense.metrics import pearson, spearman
 from samesense.recipes.cosent import recipe as cosent
 from samesense.recipes.cosent.settings import CosentSettings

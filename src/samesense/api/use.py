@@ -272,8 +272,8 @@ def whiten(  # noqa: PLR0913 - the flags of the command
     from samesense.encoder.names import resolve, split_options
     from samesense.encoder.saving.card import Card, CardData, write_card
     from samesense.encoder.saving.storage import check_free, save
-    from samesense.files import only_writer_of
     from samesense.inference.names import place_of
+    from samesense.locks import only_writer_of
 
     model = check_named(model)
     sentences = [text for source in as_sources(texts) for text in unlabelled_texts(source, columns)]

@@ -16,7 +16,7 @@ from samesense.errors import OutputError
 from samesense.execution.progress import stage
 from samesense.execution.timing import time_summary
 from samesense.failures import shorten_text
-from samesense.files import is_empty
+from samesense.locks import is_empty
 from samesense.places import check_folder
 from samesense.schemas import Record, read_object
 from samesense.training import manifest

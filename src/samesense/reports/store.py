@@ -12,7 +12,8 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from samesense.errors import DataError, OutputError
 from samesense.failures import writing
-from samesense.files import in_turn, is_special, parse_json, write_bytes
+from samesense.files import is_special, parse_json, write_bytes
+from samesense.locks import in_turn
 from samesense.places import check_place, check_suffix
 from samesense.reports.figures.curves import Curve
 from samesense.results.results import Results

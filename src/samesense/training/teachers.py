@@ -28,8 +28,9 @@ from samesense.data.sentences import Sentences
 from samesense.encoder.cosine import checked_rows, nonzero_rows
 from samesense.errors import ConfigError, DataError, ModelError
 from samesense.execution.progress import progress_bar
-from samesense.files import locked, replacing, write_json
+from samesense.files import replacing, write_json
 from samesense.hashes import json_hash
+from samesense.locks import locked
 from samesense.losses.cosine import unit
 from samesense.schemas import Record, read_object
 from samesense.types import Embeddings, Encode

@@ -10,14 +10,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from samesense.failures import writing
-from samesense.files import (
-    as_object,
-    clear_temporary,
-    is_empty,
-    only_writer,
-    parse_json,
-    write_bytes,
-)
+from samesense.files import as_object, clear_temporary, parse_json, write_bytes
+from samesense.locks import is_empty, only_writer
 from samesense.places import check_folder, check_inside
 from samesense.urls import delivered, is_url, local, open_file, store_of
 

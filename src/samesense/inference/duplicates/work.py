@@ -18,7 +18,7 @@ from samesense.choices import Chunk
 from samesense.encoder.unfinished import UnfinishedEmbeddings, remove_unfinished, remove_when_finished
 from samesense.errors import DataError, OutputError
 from samesense.failures import DAMAGED
-from samesense.files import LOCK, is_temporary, map_array, only_writer, read_json, replacing, write_json
+from samesense.files import is_temporary, map_array, read_json, replacing, write_json
 from samesense.hashes import json_hash, rows_hash
 from samesense.inference.duplicates.links import Links
 from samesense.inference.duplicates.vector_shards import (
@@ -31,6 +31,7 @@ from samesense.inference.duplicates.vector_shards import (
 )
 from samesense.inference.encode import write_unit_vectors
 from samesense.inference.models.model import Model
+from samesense.locks import LOCK, only_writer
 from samesense.places import check_folder
 from samesense.scratch import ScratchFolder
 from samesense.types import Embeddings

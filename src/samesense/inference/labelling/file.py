@@ -14,7 +14,8 @@ from samesense.data.conventions.texts import character_problem
 from samesense.data.rows.tsv import quote_fields, unquote_fields
 from samesense.errors import ConfigError, DataError, OutputError
 from samesense.failures import writing
-from samesense.files import only_writer_of, parse_json, write_text
+from samesense.files import parse_json, write_text
+from samesense.locks import only_writer_of
 from samesense.places import check_place
 from samesense.types import Pair
 

@@ -37,7 +37,7 @@ from samesense.encoder.saving.storage import check_free, save
 from samesense.errors import DataError, MissingExtraError, ModelError
 from samesense.execution.progress import stage
 from samesense.execution.unread import counted
-from samesense.files import only_writer_of, replacing_folder, write_text
+from samesense.files import replacing_folder, write_text
 from samesense.inference.onnx.encoder import OnnxEncoder
 from samesense.inference.onnx.format import (
     DESCRIPTION,
@@ -57,6 +57,7 @@ from samesense.inference.onnx.graph_encoder import GraphEncoder
 from samesense.inference.onnx.open_graph import open_graph
 from samesense.inference.onnx.openvino_encoder import openvino_has_bfloat16
 from samesense.inference.onnx.token_encoder import cut_to, read_texts
+from samesense.locks import only_writer_of
 from samesense.metrics import spearman
 from samesense.results.markup import plain
 from samesense.types import Embeddings, Encode, Floats, Scores

@@ -24,8 +24,9 @@ from samesense.context.origin.origin import FILE as ORIGIN_FILE
 from samesense.encoder.saving.card import RIGHTS, set_rights
 from samesense.encoder.saving.storage import save
 from samesense.execution.shards.job import SHARDS
-from samesense.files import only_writer, read_json, replacing_folder
+from samesense.files import read_json, replacing_folder
 from samesense.hashes import source_hash
+from samesense.locks import only_writer
 from samesense.recipes.context.documents import Documents
 from samesense.recipes.context.report import COMPARED, REPORT, SURROGATE, VERDICT, evaluate, speed, write_report
 from samesense.recipes.context.settings import ContextSettings, surrogate_settings

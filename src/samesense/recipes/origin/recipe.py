@@ -29,8 +29,9 @@ from samesense.context.origin.origin import FILE, Origin
 from samesense.data.documents import Document, drop_held_out, first_words, read_documents
 from samesense.execution.progress import progress_bar, stage
 from samesense.execution.unread import counted
-from samesense.files import only_writer, write_json
+from samesense.files import write_json
 from samesense.hashes import source_hash
+from samesense.locks import only_writer
 from samesense.places import check_outside
 from samesense.recipes.origin import paper, random_pairs, words
 from samesense.recipes.origin.settings import OriginSettings

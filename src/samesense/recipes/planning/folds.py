@@ -16,9 +16,9 @@ from typing import Any
 
 from samesense.data import PairData
 from samesense.evaluation.argument import ArgumentTask
-from samesense.files import only_writer
 from samesense.inference.models.load import load
 from samesense.inference.models.model import Model
+from samesense.locks import only_writer
 from samesense.recipes.held_out.cross_validation import (
     SPLIT_SEED,
     FoldScores,

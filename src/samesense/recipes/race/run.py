@@ -22,7 +22,7 @@ from dataclasses import asdict
 from samesense.choices import check_number
 from samesense.data.sampling import spread_over
 from samesense.errors import ConfigError, ModelError, OutputError, SamesenseError
-from samesense.files import only_writer
+from samesense.locks import only_writer
 from samesense.places import check_folder
 from samesense.recipes.planning.dev_split import iterate_texts
 from samesense.recipes.race.board import RaceResult, quality_of

@@ -10,7 +10,8 @@ from typing import Any
 from pydantic import ConfigDict, Field
 
 from samesense.errors import ConfigError, DataError, OutputError
-from samesense.files import is_empty, write_json
+from samesense.files import write_json
+from samesense.locks import is_empty
 from samesense.recipes.planning.training_plan import TrainingPlan
 from samesense.recipes.race.board import Line
 from samesense.recipes.race.entrants import Entrant

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from samesense.errors import DataError, OutputError
-from samesense.files import is_empty, read_json
+from samesense.files import read_json
+from samesense.locks import is_empty
 from samesense.places import check_empty
 from samesense.recipes.held_out.cross_validation import FOLDS_FOLDER
 from samesense.recipes.held_out.pairs import MODEL

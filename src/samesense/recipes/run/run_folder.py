@@ -29,8 +29,8 @@ from samesense.errors import AnotherRunError, ConfigError, DataError, MissingExt
 from samesense.execution.ranks import is_main
 from samesense.execution.trainer import TENSORBOARD
 from samesense.failures import shortened
-from samesense.files import LOCK, only_writer
 from samesense.inference.names import place_of
+from samesense.locks import LOCK, only_writer
 from samesense.places import check_folder, name_without_folder
 from samesense.recipes.held_out.cross_validation import FOLD_FILE, FOLDS_FOLDER
 from samesense.recipes.held_out.pairs import DEV, HELD_OUT_TUPLES, MODEL, TEST

@@ -16,7 +16,8 @@ from samesense.data import PairData
 from samesense.errors import ConfigError, OutputError, SamesenseError
 from samesense.execution.progress import progress_bar
 from samesense.execution.unread import Unread, note
-from samesense.files import is_empty, only_writer, write_json, write_json_lines
+from samesense.files import write_json, write_json_lines
+from samesense.locks import is_empty, only_writer
 from samesense.places import check_folder
 from samesense.recipes.sweep.cell import CellJob, read_record, record, status_of, with_cut_start
 from samesense.recipes.sweep.pace import RunBudget, RunClock, check_max_runs, describe_progress
