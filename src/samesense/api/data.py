@@ -28,7 +28,7 @@ from samesense.types import Precision
 if TYPE_CHECKING:
     from samesense.data import PairData
     from samesense.data.benchmarks.sentences import LabelledSentences
-    from samesense.data.kinds import DetectedKind
+    from samesense.data.detected_kind import DetectedKind
     from samesense.data.sentences import Sentences
     from samesense.data.tuples.data import TupleData
     from samesense.types import Score
@@ -85,7 +85,8 @@ def read(
     Raises:
         DataError: names the source, the row and the likely fix; also for documents, which are not read into memory.
     """
-    from samesense.data.kinds import KIND_INFO, detect_kind
+    from samesense.data.detected_kind import KIND_INFO
+    from samesense.data.kinds import detect_kind
 
     # Detection reads the first rows, which an iterator would give only once.
     sources = [rereadable(item) for item in as_sources(source)]
@@ -304,7 +305,8 @@ def mine_negatives(  # noqa: PLR0913 - the flags of the command
 def _anchors(data: Source, **options: Any) -> TupleData:
     """Return anchors with positives, converted from pairs where the data are labelled pairs."""
     from samesense.data import PairData
-    from samesense.data.kinds import KIND_INFO, detect_kind
+    from samesense.data.detected_kind import KIND_INFO
+    from samesense.data.kinds import detect_kind
     from samesense.data.tuples.convert import tuples_of_pairs
     from samesense.data.tuples.data import TupleData
     from samesense.data.tuples.read import read_tuples

@@ -9,8 +9,9 @@ from typing import Any
 
 from samesense.data.benchmarks.sentences import LabelledSentences, read_sentences
 from samesense.data.conflicts import Conflict, describe_conflicts
+from samesense.data.detected_kind import DataKind
 from samesense.data.documents import document_sentences, read_documents
-from samesense.data.kinds import DataKind, detect_kind
+from samesense.data.kinds import detect_kind
 from samesense.data.overlap import partner_pairs, read_any_pairs, read_plain_texts
 from samesense.data.pairs.data import PairData
 from samesense.data.pairs.doctor import MOST_COUNTED, describe_texts, examine, text_warnings

@@ -1,67 +1,30 @@
-"""Detects the kind of data from the form of a source, its column names, and the cells of its first rows."""
+"""Detects the kind of data from the form of a source, the columns that are named, or the table itself."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
 
 from samesense.data.benchmarks.published import holds_arguments
 from samesense.data.benchmarks.sentences import LabelledSentences
-from samesense.data.columns.anchor_columns import Layout, find_layout
-from samesense.data.columns.guesses import (
-    columns_besides,
-    example_columns,
-    example_of_three_columns,
-    find_titled_text,
-    guessed_pairs,
-    text_column,
-    triplet_columns,
-)
-from samesense.data.columns.header_line import refuse_text
-from samesense.data.columns.pair_columns import Columns, label_and_negative_error, resolve_columns, unread_labels
 from samesense.data.columns.text_columns import (
-    MOST_LOOKED_INTO,
     SNIFFED_ROWS,
-    describe_objects,
     find_text_columns,
     has_repeated_values,
     holds_lists,
     is_text_column,
-    object_columns,
-    refuse_lists,
-    refuse_objects,
 )
 from samesense.data.columns.unread_columns import log_unread
 from samesense.data.conventions.column_names import (
-    ANCHOR_NAMES,
-    JUDGEMENT_NAMES,
-    LABEL_NAMES,
     NEGATIVE_NAMES,
-    SENTENCE_LABEL_NAMES,
-    SINGLE_NAMES,
-    TEXT_PAIRS,
-    find_name,
-    find_pair,
-    is_distance,
     normalize_name,
-    refuse_distance,
-    spelled_names,
 )
-from samesense.data.conventions.list_cells import ListCellError, is_list, list_in
 from samesense.data.conventions.named_columns import (
-    join_columns,
-    join_names,
-    listed,
     named_column,
-    quote_columns,
     requested_columns,
     split_columns,
 )
-from samesense.data.conventions.numbers import is_quantity
-from samesense.data.conventions.yes_no import are_answers
-from samesense.data.documents import TEXT_NAMES
+from samesense.data.detected_kind import DataKind, DetectedKind
 from samesense.data.extraction.files import holds_document_files, is_document_name
 from samesense.data.pairs.data import PairData
 from samesense.data.rows.compression import is_text_file, split_suffix
@@ -76,69 +39,10 @@ from samesense.data.rows.sources import (
     names_in,
 )
 from samesense.data.sentences import Sentences
+from samesense.data.table_kinds import detect_table_kind, refuse_lists_of_labels
 from samesense.data.tuples.data import TupleData
 from samesense.errors import DataError
 from samesense.types import Row
-
-DataKind = Literal["pairs", "tuples", "classes", "texts", "documents"]
-"""Labelled pairs or triplets; anchors with positives and negatives; sentences with a class each; texts; documents."""
-
-
-class KindInfo(NamedTuple):
-    """Name of a kind of data, the method that trains on it by default, and how that method uses it."""
-
-    what: str
-    method: str
-    usage: str
-
-
-KIND_INFO: dict[DataKind, KindInfo] = {
-    "pairs": KindInfo("labelled pairs", "cosent", "ranks them by their labels"),
-    "tuples": KindInfo("anchors with positives", "supmpn", "has the texts of other anchors as negatives"),
-    "classes": KindInfo("sentences with classes", "supmpn", "has sentences of one class as positives of each other"),
-    "texts": KindInfo("unlabelled sentences", "simcse", "has two views of a sentence as anchor and positive"),
-    "documents": KindInfo(
-        "running documents",
-        "simcse",
-        "has two views of each sentence as anchor and positive; it helps a language model",
-    ),
-}
-
-TRIPLETS = KindInfo("triplets", "supmpn", "has the negative and the texts of other anchors as negatives")
-"""Labelled pairs that are an anchor with a positive and with a negative each."""
-
-
-@dataclass(frozen=True)
-class DetectedKind:
-    """The kind that was detected for a source, and why.
-
-    Attributes:
-        kind: see :data:`DataKind`.
-        by: the evidence, in words.
-        sure: whether column names or the form of the source decide the kind; otherwise it is a guess from the cells.
-        columns: the columns to read, where they are given or guessed.
-        triplets: of labelled pairs, whether they are those of an anchor with a positive and a negative.
-    """
-
-    kind: DataKind
-    by: str
-    sure: bool = True
-    columns: str | None = None
-    triplets: bool = False
-
-    @property
-    def info(self) -> KindInfo:
-        """Name of the kind, its method, and how that uses it."""
-        return TRIPLETS if self.triplets else KIND_INFO[self.kind]
-
-    @property
-    def line(self) -> str:
-        """The kind as a line of text: what the source was read as, why, and what the default method does with it."""
-        meaning = self.info
-        guess = ""
-        if not self.sure:
-            guess = f" (a guess: if it is wrong, give other `columns` than {self.columns})"
-        return f"read as {meaning.what}, by {self.by}{guess}; method {meaning.method} {meaning.usage}"
 
 
 def detect_kind(source: Source, columns: str | None = None) -> DetectedKind:
@@ -167,7 +71,7 @@ def detect_kind(source: Source, columns: str | None = None) -> DetectedKind:
         last = normalize_name(requested_columns(columns, names_in(rows))[-1])
         triplets = kind == "pairs" and last in NEGATIVE_NAMES
         return DetectedKind(kind, f"the columns {columns}", columns=columns, triplets=triplets)
-    detected = _detect_from_rows(rows, name_of(source))
+    detected = detect_table_kind(rows, name_of(source))
     # The reader is given the columns of a guess, and does not say then which others there are. The guess names texts.
     if not detected.sure and detected.columns is not None:
         log_unread(rows, split_columns(detected.columns), name_of(source), besides=find_text_columns(rows))
@@ -209,7 +113,7 @@ def _kind_of_columns(rows: Sequence[Row], columns: str, source: str) -> DataKind
         return "pairs"
     lists = [name for name in names[1:] if holds_lists(rows, name)]
     if lists:
-        _refuse_lists_of_labels(rows, lists, source)
+        refuse_lists_of_labels(rows, lists, source)
         return "tuples"
     texts = is_text_column(rows, last) and not has_repeated_values(rows, last)
     if len(names) == 2:
@@ -219,349 +123,3 @@ def _kind_of_columns(rows: Sequence[Row], columns: str, source: str) -> DataKind
     if texts and normalize_name(last) not in NEGATIVE_NAMES:
         return "tuples"
     return "pairs"
-
-
-_MOST_LABEL_WORDS = 2
-"""Most words of a label in a list."""
-
-_FEWEST_LABELS = 4
-"""Rows from which on labels in lists that repeat are no chance."""
-
-
-def _refuse_lists_of_labels(rows: Sequence[Row], columns: Sequence[str], source: str) -> None:
-    """Raise DataError for lists of one short value each that repeats, as annotation tools write labels."""
-    for column in columns:
-        lists = [_list_in(cell) for _, row in rows if is_list(cell := row.get(column))]
-        values = [str(texts[0]) for texts in lists if texts is not None and len(texts) == 1]
-        are_short = all(len(value.split()) <= _MOST_LABEL_WORDS for value in values)
-        repeat = len(values) >= _FEWEST_LABELS and 2 * len(set(values)) <= len(values)
-        if len(values) == len(lists) and are_short and repeat:
-            label = next(texts[0] for texts in lists if texts is not None)
-            fix = f"frame[{column!r}].str[0]"
-            if isinstance(label, dict) and len(label) == 1:
-                (name,) = label
-                fix += f".str[{name!r}]"
-            raise DataError(
-                f"{source}: column {column!r} holds lists of one label each, such as {label!r}, and lists are read "
-                f"as texts. Write the label itself into the column; in pandas: {fix}. If they are texts that belong to "
-                "those before them, write them so too, with columns anchor and positive."
-            )
-
-
-def _list_in(cell: object) -> list[Any] | None:
-    """Return the list in a cell; ``None`` if it begins like a list and cannot be parsed, which the reader reports."""
-    try:
-        return list_in(cell)
-    except ListCellError:
-        return None
-
-
-def _detect_from_rows(rows: Sequence[Row], source: str) -> DetectedKind:
-    """Detect the kind of a table: by lists, by columns of anchors, by the names of pairs, and last by its cells."""
-    names = names_in(rows)
-    # Lists come first: no other kind has columns of these names with lists.
-    list_columns = [name for name in ("sections", "sentences") if holds_lists(rows, name)]
-    if list_columns:
-        _refuse_pairs_in_lists(rows, list_columns[0], source)
-        return DetectedKind("documents", f"the lists in column {list_columns[0]}")
-    layout = _layout_of_texts(rows, source)
-    anchors = None
-    if layout is not None:
-        _refuse_numbers(rows, layout, source)
-        anchors = DetectedKind("tuples", f"the columns {join_names([layout.anchor, *layout.names])}")
-    if anchors and (hold_lists(rows, source) or _has_several_per_side(layout)):
-        _refuse_judgements(rows, layout, source)
-        return anchors
-    label = find_name(LABEL_NAMES, spelled_names(names))
-    # Names decide before cells, so that a file stays of one kind when rows are added.
-    pairs = _detect_named_pairs(names, source) or _detect_triplet(rows, label, source)
-    if pairs is not None:
-        return pairs
-    # A label beside them may mean that they are pairs, which the cells decide.
-    if anchors and label is None:
-        _refuse_judgements(rows, layout, source)
-        return anchors
-    guessed = _detect_from_cells(rows, source)
-    if guessed is None:
-        raise _unknown_columns(rows, names, source)
-    return guessed
-
-
-def _refuse_pairs_in_lists(rows: Sequence[Row], column: str, source: str) -> None:
-    """Raise DataError for lists of two texts each beside a label, which are pairs and no documents."""
-    label = find_name(LABEL_NAMES, spelled_names(names_in(rows)))
-    cells = [row[column] for _, row in rows]
-    if label is not None and all(isinstance(cell, list) and len(cell) == 2 for cell in cells):
-        raise DataError(
-            f"{source}: column {column!r} has two texts in each row, beside {label!r}: they seem to be labelled pairs, "
-            "and lists of sentences are read as documents. Write the texts into two columns, sentence1 and sentence2"
-        )
-
-
-def _detect_named_pairs(names: Sequence[str], source: str) -> DetectedKind | None:
-    """Return labelled pairs or triplets as the kind if the names are those of pairs; else ``None``."""
-    resolved = _resolved_pairs(names, source)
-    if resolved is None:
-        return None
-    third = resolved.label or resolved.negative
-    evidence = f"the columns {join_names([resolved.text1, resolved.text2, str(third)])}"
-    if unread := unread_labels(names, resolved):
-        evidence += f", and not by {join_names(unread)}"
-    return DetectedKind("pairs", evidence, triplets=resolved.label is None)
-
-
-def _detect_triplet(rows: Sequence[Row], label: str | None, source: str) -> DetectedKind | None:
-    """Return pairs as the kind if three columns are a text, a match and a negative; DataError beside a label."""
-    triplet = triplet_columns(rows)
-    # A column named as an anchor may have several positives, which pairs cannot have.
-    if triplet is None or normalize_name(triplet[0]) in ANCHOR_NAMES:
-        return None
-    if label is not None:
-        raise label_and_negative_error(triplet[:2], label, triplet[2], source)
-    return DetectedKind("pairs", f"the columns {join_names(triplet)}", columns=join_columns(triplet), triplets=True)
-
-
-def _resolved_pairs(names: Sequence[str], source: str) -> Columns | None:
-    """Return the columns of labelled pairs or triplets by their names; ``None`` if the names are others."""
-    try:
-        return resolve_columns(names, None, source)
-    except DataError:
-        return None
-
-
-_JUDGEMENTS = frozenset((*LABEL_NAMES, *JUDGEMENT_NAMES))
-"""Column names of relevance judgements for the texts of a row."""
-
-
-def _refuse_judgements(rows: Sequence[Row], layout: Layout | None, source: str) -> None:
-    """Raise DataError for positives beside a judgement that varies, because those judged bad are not positives."""
-    # A label, or negatives, already say what does not match.
-    if layout is None or layout.label is not None or any(side == "negative" for _, side in layout.partners):
-        return
-    for name in names_in(rows):
-        judges = normalize_name(name) in _JUDGEMENTS or is_distance(name)
-        # A column that says the same in all rows judges nothing.
-        if name in layout.columns or not judges or not _numbers_of(rows, name, different=True):
-            continue
-        refuse_distance(name, source)
-        pair = join_columns(layout.columns)
-        judged = join_columns([*layout.columns, name])
-        raise DataError(
-            f"{source}: column {name!r} seems to say how well the texts of a row belong together, and without it all "
-            f"rows would be positives. For labelled pairs: `columns` {quote_columns(judged)}; if it says something "
-            f"else: `columns` {quote_columns(pair)}"
-        )
-
-
-def _refuse_numbers(rows: Sequence[Row], layout: Layout, source: str) -> None:
-    """Raise DataError for a column of negatives that has a number in every row."""
-    for name, side in layout.partners:
-        if side == "negative" and _numbers_of(rows, name):
-            raise DataError(
-                f"{source}: column {name!r} has the name of negatives, which are texts, and holds numbers. If they are "
-                "labels of the two texts beside them, name the column score."
-            )
-
-
-def _numbers_of(rows: Sequence[Row], column: str, *, different: bool = False) -> bool:
-    """Return whether a column holds two or more numbers and nothing else; with ``different``, not all equal."""
-    cells = [str(cell).strip() for _, row in rows if (cell := row.get(column)) is not None and str(cell).strip()]
-    are_numbers = all(map(is_quantity, cells)) or are_answers(cells)
-    return len(cells) > 1 and are_numbers and not (different and len(set(cells)) == 1)
-
-
-def _unknown_columns(rows: Sequence[Row], names: Sequence[str], source: str) -> DataError:
-    """Return the error for columns of unknown meaning, with examples, which need a look at all columns."""
-    lists = [name for name in names[:MOST_LOOKED_INTO] if holds_lists(rows, name)]
-    _refuse_lists_of_labels(rows, lists, source)
-    for name in lists:
-        if all(_are_two_texts(row.get(name)) for _, row in rows):
-            return DataError(
-                f"{source}: column {name!r} holds lists of two texts each, and the texts of a pair have a column each. "
-                "Write them into two columns, sentence1 and sentence2; texts that belong together into anchor and "
-                "positive."
-            )
-    three = example_of_three_columns(rows)
-    alternative = ""
-    if three:
-        alternative = f"; or, if the third belongs to neither: `columns` {quote_columns(three)}"
-    try:
-        # This fails, and its error names what is missing.
-        resolve_columns(names, None, source, example=example_columns(rows))
-    except DataError as error:
-        objects = describe_objects(rows)
-        if objects and not find_text_columns(rows):
-            return DataError(
-                f"{source}: columns of texts could not be found. Its columns: {listed(names)}. By the first rows, "
-                f"{objects}"
-            )
-        return DataError(f"{error}{alternative}")
-    return DataError(f"{source}: no columns of texts could be found.{alternative}")
-
-
-def _are_two_texts(cell: object) -> bool:
-    return isinstance(cell, list) and len(cell) == 2 and all(isinstance(text, str) for text in cell)
-
-
-def _detect_from_cells(rows: Sequence[Row], source: str) -> DetectedKind | None:
-    """Guess the kind of a table from its cells, where its names are not those of pairs; ``None`` if nothing fits."""
-    names = names_in(rows)
-    texts = find_text_columns(rows)
-    spelled = spelled_names(names)
-    single_column = find_name(SINGLE_NAMES, spelled)
-    label = find_name(SENTENCE_LABEL_NAMES, spelled)
-    classes = _detect_named_classes(texts, single_column, label) or _guess_titled(rows)
-    if classes is not None:
-        if label is not None and holds_lists(rows, label):
-            _refuse_lists_of_labels(rows, [label], source)
-        return classes
-    other_columns = columns_besides(names, texts)
-    pairs = guessed_pairs(rows)
-    if pairs is not None:
-        return DetectedKind("pairs", f"two columns of texts and {split_columns(pairs)[-1]}", sure=False, columns=pairs)
-    # A premise and a hypothesis need a label, so that two columns of them are not taken for pairs that match.
-    if len(texts) == 2 and not other_columns and not {"premise", "hypothesis"} <= spelled.keys():
-        return _guess_two_columns(rows, texts, source)
-    if len(texts) == 1 and label and other_columns == [label]:
-        return _guess("classes", [texts[0], label], f"a column of texts and {label}")
-    # Of several columns of texts, the one with the name of a single text is that of the label.
-    if single_column in texts and label and len(texts) > 2 and not find_pair(TEXT_PAIRS, spelled):
-        unread = join_names([name for name in texts if name != single_column])
-        return _guess(
-            "classes", [str(single_column), label], f"the columns {single_column} and {label}, without {unread}"
-        )
-    # Names of pairs without a label: the caller's error says what is missing.
-    if find_pair(TEXT_PAIRS, spelled):
-        return None
-    # A second text beside yes and no is a pair, under names that do not say so.
-    if len(texts) == 2 and len(other_columns) == 1 and _holds_answers(rows, other_columns[0]):
-        return None
-    document_names = [name for name in TEXT_NAMES if name in spelled]
-    if document_names and not single_column:
-        return DetectedKind("documents", f"the column {document_names[0]}")
-    return _detect_text_column(rows, texts, single_column, source)
-
-
-def _detect_named_classes(texts: Sequence[str], single_column: str | None, label: str | None) -> DetectedKind | None:
-    """Return sentences with classes as the kind of known names for a text and a label, without a second text."""
-    if single_column and label and len(texts) < 2:
-        return DetectedKind("classes", f"the columns {single_column} and {label}")
-    return None
-
-
-def _guess_titled(rows: Sequence[Row]) -> DetectedKind | None:
-    """Return sentences with classes as the kind of texts that have a title and a class; ``None`` without a title."""
-    titled = find_titled_text(rows)
-    if titled is None:
-        return None
-    evidence = f"a column of texts, {titled.text}, and {titled.label}, without {titled.title}"
-    hint = f"for pairs of the two, `columns` {quote_columns(','.join(titled))}"
-    return _guess("classes", [titled.text, titled.label], f"{evidence}; {hint}")
-
-
-def _detect_text_column(
-    rows: Sequence[Row], texts: Sequence[str], single_column: str | None, source: str
-) -> DetectedKind | None:
-    """Return texts as the kind, with the column to read and those left unread; ``None`` if it is ambiguous."""
-    refuse_lists(rows, texts[:MOST_LOOKED_INTO], source)
-    if len(texts) == 1 and single_column is None:
-        refuse_text(texts, source, rows)
-        refuse_objects(rows, texts[0], source)
-    try:
-        column = text_column(rows, None, source)
-    except DataError:
-        return None
-    unused = [name for name in texts if name != column]
-    if single_column is None:
-        unused += object_columns(rows)
-    label = find_name(LABEL_NAMES, spelled_names(names_in(rows)))
-    # A label is no text, and to read the texts alone loses it.
-    if label is not None and label != column:
-        unused.append(label)
-    if column == single_column and not unused:
-        return DetectedKind("texts", f"the column {column}")
-    if unused:
-        beside = f"the column {column}, without {join_names(unused)}"
-    else:
-        beside = f"the only column of texts, {column}"
-    sure = len(names_in(rows)) == 1
-    return DetectedKind("texts", beside, sure, None if sure else column)
-
-
-def _guess_two_columns(rows: Sequence[Row], texts: Sequence[str], source: str) -> DetectedKind:
-    """Return the kind of two text columns without other columns: sentences with classes, or pairs that match."""
-    refuse_text(texts, source, rows)
-    for classes, sentences in ((texts[1], texts[0]), (texts[0], texts[1])):
-        # In three rows or fewer, repeated values may be chance.
-        repeats = len(rows) > 3 and has_repeated_values(rows, classes) and not has_repeated_values(rows, sentences)
-        if repeats and _may_be_classes(rows, classes, sentences):
-            return _guess(
-                "classes", [sentences, classes], f"a column of texts, {sentences}, and one of few values, {classes}"
-            )
-    return _guess(
-        "tuples", texts, f"two columns of texts without a label, {join_names(texts)}, taken to belong together"
-    )
-
-
-def _holds_answers(rows: Sequence[Row], name: str) -> bool:
-    """Return whether a column says yes and no, in words, truth values or 1 and 0."""
-    values = {str(cell).strip() for _, cells in rows if (cell := cells.get(name)) not in (None, "")}
-    return values in ({"0", "1"}, {"0.0", "1.0"}, {"True", "False"}) or (len(values) == 2 and are_answers(list(values)))
-
-
-ROWS_OF_A_CLASS = 8
-"""Rows of a value, on average, from which on it is a class even if it is longer than the sentences."""
-
-
-def _may_be_classes(rows: Sequence[Row], classes: str, sentences: str) -> bool:
-    """Return whether values that repeat may be classes: they are no longer than the sentences, or are few.
-
-    A premise is longer than its hypotheses, and no class of them. A path of a catalogue is longer than the names below
-    it, and their class.
-    """
-    distinct_values = {str(cells.get(classes)) for _, cells in rows}
-    are_few = ROWS_OF_A_CLASS * len(distinct_values) <= len(rows)
-    return are_few or _characters_in(rows, classes) <= _characters_in(rows, sentences)
-
-
-def _characters_in(rows: Sequence[Row], column: str) -> int:
-    """Return the number of characters of a column's cells."""
-    return sum(len(str(cells.get(column) or "")) for _, cells in rows)
-
-
-def _guess(kind: DataKind, columns: Sequence[str], by: str) -> DetectedKind:
-    return DetectedKind(kind, by, sure=False, columns=join_columns(columns))
-
-
-def _layout(names: Sequence[str], source: str) -> Layout | None:
-    """Return the columns of an anchor with its positives and negatives; ``None`` without such columns."""
-    try:
-        return find_layout(names, source)
-    except DataError:
-        return None
-
-
-def _layout_of_texts(rows: Sequence[Row], source: str) -> Layout | None:
-    """Return the columns of an anchor with its partners; ``None`` if a partner is neither a text nor a list."""
-    layout = _layout(names_in(rows), source)
-    # An anchor by its own name settles it; one by the names beside it must have texts there.
-    if layout is None or normalize_name(layout.anchor) in ANCHOR_NAMES:
-        return layout
-    are_texts = (is_text_column(rows, name) or holds_lists(rows, name) for name in layout.names)
-    if all(are_texts):
-        return layout
-    return None
-
-
-def _has_several_per_side(layout: Layout | None) -> bool:
-    """Return whether an anchor has two columns of positives or two of negatives, so that it is not a triplet."""
-    sides = [side for _, side in layout.partners] if layout else []
-    return sides.count("positive") > 1 or sides.count("negative") > 1
-
-
-def hold_lists(rows: Sequence[Row], source: str) -> bool:
-    """Return whether rows are anchors with lists of positives or negatives."""
-    layout = _layout(names_in(rows), source)
-    if layout is None or layout.label is not None:
-        return False
-    return any(holds_lists(rows, name) for name in layout.names)

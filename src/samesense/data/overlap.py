@@ -11,13 +11,15 @@ from samesense.data.benchmarks.sentences import LabelledSentences
 from samesense.data.columns.text_columns import SNIFFED_ROWS
 from samesense.data.conventions.column_names import normalize_name, spelled_names
 from samesense.data.conventions.named_columns import split_columns
+from samesense.data.detected_kind import DetectedKind
 from samesense.data.documents import document_sentences, read_documents
-from samesense.data.kinds import DetectedKind, detect_kind, hold_lists, holds_documents_of_text
+from samesense.data.kinds import detect_kind, holds_documents_of_text
 from samesense.data.pairs.data import PairData
 from samesense.data.pairs.keys import Keys, pair_keys, plain_keys, plain_text
 from samesense.data.pairs.read import read_bare_pairs
 from samesense.data.rows.sources import Source, holds_lines, load_rows, name_of, names_in
 from samesense.data.sentences import Sentences, all_texts
+from samesense.data.table_kinds import hold_lists
 from samesense.data.tuples.data import TupleData
 from samesense.data.tuples.read import read_tuples
 from samesense.types import Pair

@@ -12,8 +12,9 @@ from samesense.data import PairData, read_pairs
 from samesense.data.benchmarks.catalogue import BENCHMARKS
 from samesense.data.benchmarks.comparability import text_variant
 from samesense.data.benchmarks.find import INSIDE, BenchmarkSplit, find_splits, hub_splits, split_of_file
+from samesense.data.detected_kind import KIND_INFO
 from samesense.data.documents import holds_documents
-from samesense.data.kinds import KIND_INFO, detect_kind
+from samesense.data.kinds import detect_kind
 from samesense.data.rows.sources import (
     Source,
     as_sources,

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
+from samesense.data.detected_kind import DetectedKind
 from samesense.data.examples import Examples
-from samesense.data.kinds import DetectedKind, detect_kind
+from samesense.data.kinds import detect_kind
 from samesense.data.pairs.data import PairData
 from samesense.data.rows.sources import Source, short_name
 from samesense.data.sentences import Sentences

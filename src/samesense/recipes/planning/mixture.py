@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from samesense.data.kinds import DataKind
+from samesense.data.detected_kind import DataKind
 from samesense.data.pairs.data import PairData, concat
 from samesense.data.rows.sources import Source
 from samesense.data.tuples.convert import tuples_of_pairs

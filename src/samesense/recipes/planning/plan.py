@@ -11,8 +11,9 @@ from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
 from samesense.data import PairData, read_pairs
+from samesense.data.detected_kind import KIND_INFO
 from samesense.data.examples import Examples
-from samesense.data.kinds import KIND_INFO, detect_kind
+from samesense.data.kinds import detect_kind
 from samesense.data.rows.sources import Source, as_sources, name_of, rereadable
 from samesense.data.tuples.convert import read_classes, tuples_of_pairs
 from samesense.data.tuples.data import TupleData

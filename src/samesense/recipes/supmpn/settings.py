@@ -7,7 +7,8 @@ from typing import ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from samesense.data.kinds import DetectedKind, detect_kind
+from samesense.data.detected_kind import DetectedKind
+from samesense.data.kinds import detect_kind
 from samesense.data.pairs.data import PairData, concat
 from samesense.data.pairs.read import read_pairs
 from samesense.data.rows.sources import Source
