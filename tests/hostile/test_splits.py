@@ -9,10 +9,10 @@ import pytest
 
 import samesense
 from samesense.data.pairs.data import PairData
+from samesense.data.pairs.folds import fold_numbers
 from samesense.data.pairs.keys import plain_text
 from samesense.errors import DataError
 from samesense.evaluation.argument import cross_validation
-from samesense.inference.calibration.fit import fold_numbers
 from samesense.metrics import spearman
 from samesense.recipes.held_out.sets import sets_of
 from samesense.recipes.planning.dev_split import hold_out, hold_out_pairs

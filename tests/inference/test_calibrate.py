@@ -11,9 +11,11 @@ from scipy.optimize import minimize
 from sklearn.isotonic import IsotonicRegression
 
 from samesense.data.pairs.data import concat
+from samesense.data.pairs.folds import fold_numbers
 from samesense.errors import ConfigError, DataError
 from samesense.inference.calibration.calibration import Calibration, Isotonic, Logistic, fit_isotonic, fit_logistic
-from samesense.inference.calibration.fit import CalibrationSettings, calibrate, fold_numbers, read_as_share
+from samesense.inference.calibration.cross_validation import read_as_share
+from samesense.inference.calibration.fit import CalibrationSettings, calibrate
 from samesense.metrics import best_threshold, f1_at, precision_at, recall_at
 from samesense.metrics.guarantee import share_lower_bound
 from samesense.recipes.held_out.scores import HeldOutScores, write_held_out

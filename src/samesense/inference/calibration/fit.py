@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import get_args
 
 import numpy as np
-import numpy.typing as npt
 
 from samesense.choices import CalibrationMap, ThresholdTarget, check_number
 from samesense.data.conventions.numbers import number_text
 from samesense.data.conventions.scales import Scale
 from samesense.data.pairs.data import PairData
-from samesense.data.pairs.splits import Apart, assign_folds, group_pairs
+from samesense.data.pairs.folds import FOLDS, Folds, fold_numbers
 from samesense.errors import ConfigError, DataError
 from samesense.inference.calibration.calibration import (
     FITS,
@@ -26,112 +23,30 @@ from samesense.inference.calibration.calibration import (
     Logistic,
     threshold_table,
 )
+from samesense.inference.calibration.cross_validation import (
+    TARGETS,
+    Errors,
+    Intervals,
+    decision_quality,
+    errors_of_values,
+    held_out_values,
+    quality_intervals,
+    read_as_share,
+)
 from samesense.inference.calibration.promise import percent, promised, scored_pairs
-from samesense.metrics.calibration import calibration_error, mean_absolute_error, mean_squared_error
-from samesense.metrics.classification import accuracy_at, best_threshold, f1_at, precision_at, recall_at
-from samesense.metrics.guarantee import CONFIDENCE, PromiseFinder, Share, share_interval
+from samesense.metrics.classification import best_threshold
+from samesense.metrics.guarantee import CONFIDENCE, PromiseFinder, Share
 from samesense.metrics.inputs import is_constant, matching_vectors
 from samesense.results.shown import Shown
 from samesense.types import Result, Scorer, Scores
 
 logger = logging.getLogger(__name__)
 
-Folds = npt.NDArray[np.intp]
-"""Index of the fold of each pair ``(n,)``."""
-
-TARGETS: tuple[ThresholdTarget, ...] = ("accuracy", "f1")
-"""The metrics for which a best threshold is fitted."""
-
-Errors = dict[str, float]
-"""Results of cross-validation, by name."""
-
-Intervals = dict[str, tuple[float, float]]
-"""95 % intervals of precision and recall."""
-
-FOLDS = 5
-"""Default number of folds of a cross-validation."""
-
 LEAST = 50
 """Least number of pairs of a calibration."""
 
 LEAST_OF_EACH = 10
 """Least number of pairs each for yes and for no."""
-
-
-def fold_numbers(data: PairData, count: int, seed: int) -> tuple[Folds, Apart]:
-    """Return the fold of each pair ``(n,)``, and what folds do not share: sentences, or else pairs in either order.
-
-    Folds have similar sizes and distributions of labels, and do not depend on the order of the rows. Where shared
-    sentences connect half of the pairs or more, folds cannot avoid sharing sentences, and only pairs are kept apart.
-    """
-    # The stricter way comes first.
-    for apart in get_args(Apart):
-        groups = group_pairs(data.sentences1, data.sentences2, apart)
-        if 2 * np.bincount(groups).max() < len(data) and groups.max() >= count:
-            break
-    return assign_folds(data.sentences1, data.sentences2, data.labels, groups, count, seed), apart
-
-
-def held_out_values(
-    fit: Callable[[Scores, Scores], Callable[[Scores], Scores]], scores: Scores, labels: Scores, folds: Folds
-) -> Scores:
-    """Return each score mapped by a map that was fitted on the other folds ``(n,)``."""
-    values = np.empty_like(scores)
-    # Chosen on the other folds, so that no threshold is judged by pairs that chose it.
-    for fold in np.unique(folds):
-        held = folds == fold
-        values[held] = fit(scores[~held], labels[~held])(scores[held])
-    return values
-
-
-def value_errors(values: Scores, labels: Scores, *, graded: bool) -> Errors:
-    """Return the errors of calibrated values: ``ece``, and ``mae`` for graded labels or ``brier`` for others."""
-    errors = {"ece": calibration_error(values, labels)}
-    if graded:
-        errors["mae"] = mean_absolute_error(values, labels)
-    else:
-        errors["brier"] = mean_squared_error(values, labels)
-    return errors
-
-
-def decision_quality(scores: Scores, right: Scores, folds: Folds, used: ThresholdTarget) -> tuple[Errors, Intervals]:
-    """Return the cross-validated quality of thresholds, and the intervals of precision and recall.
-
-    Accuracy and F1 are each at their own best threshold, precision and recall at that of ``used``. Scores, ``right``
-    (1 for a yes, 0 for a no) and folds are ``(n,)``.
-    """
-    called: dict[ThresholdTarget, Scores] = {target: np.empty_like(scores) for target in TARGETS}
-    for fold in np.unique(folds):
-        held = folds == fold
-        for target in TARGETS:
-            threshold = best_threshold(scores[~held], right[~held], target, dividing=True)
-            called[target][held] = scores[held] >= threshold
-    errors = {
-        # Decisions are 0 or 1 here, and a half divides them.
-        "accuracy": accuracy_at(called["accuracy"], right, 0.5),
-        "f1": f1_at(called["f1"], right, 0.5),
-        "precision": precision_at(called[used], right, 0.5),
-        "recall": recall_at(called[used], right, 0.5),
-    }
-    # Decisions and labels are 0 or 1, so that their product counts the hits.
-    hits = float(np.dot(called[used], right))
-    return errors, quality_intervals(hits, float(called[used].sum()), float(right.sum()))
-
-
-def quality_intervals(hits: float, called: float, positives: float) -> Intervals:
-    """Return the 95 % intervals of precision and recall, treating pairs as independent trials.
-
-    ``hits`` is the number of true positives, ``called`` of pairs called a yes, ``positives`` of pairs that are a yes.
-    """
-    trials = {"precision": called, "recall": positives}
-    return {name: share_interval(hits, count) for name, count in trials.items() if count}
-
-
-def read_as_share(scores: Scores, scale: Scale) -> Scores | None:
-    """Return scores read as fractions of the scale, negative ones as 0; ``None`` if some are outside [-1, 1]."""
-    if np.abs(scores).max() > 1:
-        return None
-    return scale[0] + (scale[1] - scale[0]) * np.clip(scores, 0, 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -292,7 +207,7 @@ def calibrate(
     decisions = _Decisions()
     if yes is not None:
         decisions = _decide(data, scores, (labels >= yes).astype(np.float64), folds, settings)
-    errors = {**_errors_of_values(held_out, before, labels, graded=data.graded), **decisions.errors}
+    errors = {**errors_of_values(held_out, before, labels, graded=data.graded), **decisions.errors}
     calibration = Calibration(
         map=fit(scores, labels),
         scale=scale,
@@ -312,10 +227,26 @@ def calibrate(
     )
     protocol = f"{model.protocol}; {shape} map, {settings.folds}-fold cross-validation by {apart}, seed {settings.seed}"
     intervals = decisions.intervals
-    results = [
-        _result(model, data, metric, error, protocol, seconds, intervals.get(metric))
-        for metric, error in errors.items()
-    ]
+    results = []
+    for metric, error in errors.items():
+        low, high = intervals.get(metric, (None, None))
+        results.append(
+            Result(
+                task="calibration",
+                dataset=data.name,
+                split="",
+                subset="all",
+                metric=metric,
+                value=error,
+                n=len(data),
+                protocol=protocol,
+                model=model.name,
+                seed=model.seed,
+                seconds=seconds,
+                low=low,
+                high=high,
+            )
+        )
     return Calibrated(
         calibration=calibration,
         scores=scores,
@@ -325,15 +256,6 @@ def calibrate(
         results=results,
         intervals=intervals,
     )
-
-
-def _errors_of_values(held_out: Scores, before: Scores | None, labels: Scores, *, graded: bool) -> Errors:
-    """Return the errors of calibrated values by name, and those of the scores as they are, where they are shares."""
-    errors = value_errors(held_out, labels, graded=graded)
-    if before is None:
-        return errors
-    before_errors = value_errors(before, labels, graded=graded)
-    return {**errors, **{f"{name}_before": error for name, error in before_errors.items()}}
 
 
 @dataclass(frozen=True)
@@ -423,30 +345,3 @@ def _check_no_promise(data: PairData, settings: CalibrationSettings) -> None:
             f"A {kind} is that of yes and no, and {data.source} has graded labels; received `min_{kind}` {least:g}. "
             f"Say from which label on a pair counts, as in: `yes` {sum(data.scale) / 2:g}"
         )
-
-
-def _result(
-    model: Scorer,
-    data: PairData,
-    metric: str,
-    value: float,
-    protocol: str,
-    seconds: float,
-    interval: tuple[float, float] | None,
-) -> Result:
-    low, high = interval or (None, None)
-    return Result(
-        task="calibration",
-        dataset=data.name,
-        split="",
-        subset="all",
-        metric=metric,
-        value=value,
-        n=len(data),
-        protocol=protocol,
-        model=model.name,
-        seed=model.seed,
-        seconds=seconds,
-        low=low,
-        high=high,
-    )

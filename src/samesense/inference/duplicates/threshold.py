@@ -8,8 +8,8 @@ import numpy as np
 
 from samesense.choices import Threshold, check_min_precision
 from samesense.data.pairs.data import PairData
+from samesense.data.pairs.folds import FOLDS, fold_numbers
 from samesense.errors import ConfigError, DataError
-from samesense.inference.calibration.fit import FOLDS, fold_numbers
 from samesense.inference.calibration.promise import promised, scored_pairs
 from samesense.inference.calibration.storage import calibration_of, threshold_of
 from samesense.inference.models.model import Model

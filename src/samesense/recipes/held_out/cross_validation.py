@@ -20,11 +20,11 @@ from typing import Any, Literal
 import numpy as np
 
 from samesense.data import PairData
+from samesense.data.pairs.folds import fold_numbers
 from samesense.errors import ConfigError, DataError
 from samesense.evaluation.argument import ArgumentTask, Fold
 from samesense.execution.progress import progress_bar
 from samesense.files import write_json
-from samesense.inference.calibration.fit import fold_numbers
 from samesense.recipes.held_out.choose_share import (
     ScoredFold,
     choose_scores,

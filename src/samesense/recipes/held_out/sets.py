@@ -11,12 +11,12 @@ from samesense.data import PairData
 from samesense.data.columns.labels import has_one_label
 from samesense.data.examples import Examples
 from samesense.data.held_out import HeldOutSections
+from samesense.data.pairs.folds import FOLDS, fold_numbers
 from samesense.data.pairs.keys import Groups
 from samesense.data.sampling import draw_positions
 from samesense.data.tuples.data import HeldOutAnchors, HeldOutTexts, TupleData
 from samesense.errors import ConfigError, DataError
 from samesense.evaluation.sts import StsTask
-from samesense.inference.calibration.fit import FOLDS, fold_numbers
 from samesense.recipes.held_out.anchor_set import AnchorSet
 from samesense.recipes.held_out.class_set import ClassSet
 from samesense.recipes.held_out.cross_validation import CrossValidation
