@@ -135,7 +135,7 @@ def test_every_line_format_names_the_line_that_is_not_utf8(tmp_path, ending):
 
 
 TEXT = st.text(st.characters(exclude_characters="\t\n\r\0", exclude_categories=["Cs"]), min_size=1)
-# Texts that show nothing are refused; quotes of TSV see test_reading_rules.py.
+# Texts that show nothing are refused; quotes of TSV see tests/data/reading_rules.py.
 TEXT = TEXT.filter(lambda text: not is_blank(text) and not text.startswith('"'))
 
 

@@ -12,7 +12,7 @@ from samesense.data.documents import read_documents
 from samesense.data.kinds import detect_kind
 from samesense.data.sentences import unlabelled_texts
 from samesense.data.tuples.read import read_tuples
-from tests.data.test_reading_rules import TRIPLET_NAMES
+from tests.data.reading_rules import TRIPLET_NAMES
 
 ROWS = [("a cat sleeps", "the cat is asleep", "it rains"), ("snow falls", "it is snowing", "noon")]
 
