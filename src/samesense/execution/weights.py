@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from samesense.errors import ModelError
+from samesense.failures import abridged
 
 logger = logging.getLogger(__name__)
 
@@ -59,11 +60,11 @@ class Difference:
         ]
         problems = []
         if self.missing:
-            problems.append(f"{len(self.missing)} of {self.total} are missing: {_first_names(self.missing)}")
+            problems.append(f"{len(self.missing)} of {self.total} are missing: {abridged(sorted(self.missing), NAMED)}")
         if shapes:
-            problems.append(f"{len(shapes)} have another shape: {_first_names(shapes)}")
+            problems.append(f"{len(shapes)} have another shape: {abridged(sorted(shapes), NAMED)}")
         if self.unexpected:
-            problems.append(f"{len(self.unexpected)} are unexpected: {_first_names(self.unexpected)}")
+            problems.append(f"{len(self.unexpected)} are unexpected: {abridged(sorted(self.unexpected), NAMED)}")
         return ModelError(
             f"The weights in {self.source} must be those that its config.json describes for "
             f"{type(self.model).__name__}; {'; '.join(problems)}. Take the config.json and the weights "
@@ -171,13 +172,6 @@ def _weight(model: Any, name: str) -> Any:
         return None
 
 
-def _first_names(names: Sequence[str]) -> str:
-    listed = ", ".join(sorted(names)[:NAMED])
-    if len(names) > NAMED:
-        return f"{listed}, ..."
-    return listed
-
-
 def _shape(shape: Sequence[int]) -> str:
     return "×".join(map(str, shape)) or "one number"
 
@@ -229,7 +223,8 @@ def _report_checked(
         if unused and not difference.random:
             logger.warning(
                 f"{len(unused)} weights in {difference.source} are not read, as its config.json describes none of such "
-                f"names: {_first_names(unused)}. If they belong to the model, its config.json is that of another one."
+                f"names: {abridged(sorted(unused), NAMED)}. If they belong to the model, its config.json is that of "
+                "another one."
             )
     if difference.random:
         opened_weights.differences.append(difference)

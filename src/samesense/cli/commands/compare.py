@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from samesense.api import evaluation
 from samesense.cli.command import command_of
 from samesense.cli.output import Json, Output, Several, logger, put, put_json, shown_if_unwritten
+from samesense.failures import abridged
 from samesense.results.results import Results
 
 if TYPE_CHECKING:
@@ -68,8 +69,7 @@ def compare(
             written += report.save_figures(figures)
     for failed in report.failures:
         logger.info(f"undefined: {failed.model} on {failed.task} {failed.dataset}: {failed.reason}")
-    more = " and more" if len(written) > 4 else ""
-    logger.info(f"written: {', '.join(map(str, written[:4]))}{more}")
+    logger.info(f"written: {abridged(written, 4)}")
 
 
 def _show_results(results: Results, *, json: bool) -> None:

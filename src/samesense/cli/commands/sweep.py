@@ -15,6 +15,7 @@ from samesense.cli.command import command_of
 from samesense.cli.output import RERUN, Flag, Json, Output, logger, named_values, on_interrupt, put
 from samesense.data.rows.sources import missing_file_error
 from samesense.errors import ConfigError
+from samesense.failures import abridged
 from samesense.places import holding
 
 if TYPE_CHECKING:
@@ -164,5 +165,4 @@ def _show(folder: Path, json: bool, files: OutputFiles) -> None:
     if json:
         text = (folder / "results.jsonl").read_text(encoding="utf-8")
     put(text.rstrip())
-    more = " and more" if len(written) > 5 else ""
-    logger.info(f"written: {', '.join(map(str, written[:5]))}{more}")
+    logger.info(f"written: {abridged(written, 5)}")

@@ -11,7 +11,7 @@ from typing import Any
 
 from samesense.data.extraction.blocks import Block, ExtractedText, check_length, extracted
 from samesense.errors import DataError, MissingExtraError
-from samesense.failures import described, imported
+from samesense.failures import abridged, described, imported
 
 MOST_PAGES = 20_000
 """Most pages of a file; a small file can list the same page any number of times."""
@@ -35,10 +35,9 @@ def read_pdf(path: Path, name: str) -> ExtractedText:
         raise DataError(
             f"{name}: none of {count} pages holds text; are they scanned? Add a layer of text first, as ocrmypdf does."
         )
-    pages = ", ".join(map(str, empty[:5])) + (" and others" if len(empty) > 5 else "")
     remark = ""
     if empty:
-        remark = f"{len(empty)} of {count} pages hold no text ({pages}); are they scanned?"
+        remark = f"{len(empty)} of {count} pages hold no text ({abridged(empty, 5)}); are they scanned?"
     return extracted(blocks, name, title=title, remark=remark)
 
 

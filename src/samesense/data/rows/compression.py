@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple
-from zipfile import BadZipFile, ZipFile, ZipInfo
+from zipfile import BadZipFile, ZipFile
 
 from samesense.errors import DataError
+from samesense.failures import abridged
 from samesense.urls import open_file
 
 SUFFIXES = (".tsv", ".csv", ".jsonl", ".ndjson", ".json", ".parquet")
@@ -117,9 +118,10 @@ def _only_member(file: IO[bytes], name: str | Path) -> IO[bytes]:
     archive = ZipFile(file)
     members = [member for member in archive.infolist() if not (member.is_dir() or _is_metadata(member.filename))]
     if len(members) != 1:
+        names = f" ({abridged([member.filename for member in members], 5)})" if members else ""
         raise DataError(
             f"{name}: a ZIP archive that is read holds exactly one file; this one holds "
-            f"{_listed_members(members)}. Unpack it, and name the file that is meant: unzip {name}"
+            f"{len(members)}{names}. Unpack it, and name the file that is meant: unzip {name}"
         )
     member_name = members[0].filename
     suffix = split_suffix(member_name).suffix
@@ -141,13 +143,3 @@ def _is_metadata(member_name: str) -> bool:
 
 FOLDER_SETTINGS = (".DS_Store", "Thumbs.db", "desktop.ini")
 """Files in which macOS and Windows keep how a folder is shown."""
-
-
-def _listed_members(members: Sequence[ZipInfo]) -> str:
-    """Return the number of files of an archive, with the names of the first."""
-    if not members:
-        return "0"
-    names = ", ".join(member.filename for member in members[:5])
-    if len(members) > 5:
-        names += ", and others"
-    return f"{len(members)} ({names})"

@@ -24,6 +24,7 @@ from samesense.data.extraction.files import (
 from samesense.data.passages import CHUNK_OVERLAP, CHUNK_SIZE, CountTokens, check_sizes, cut_passages, estimate_tokens
 from samesense.data.rows.compression import is_text_file
 from samesense.errors import ConfigError, DataError
+from samesense.failures import abridged
 from samesense.hashes import content_hash
 from samesense.inference.collection import store
 from samesense.inference.collection.collection import Collection
@@ -133,10 +134,7 @@ def sizes_for(embedder: Embedder, chunk_size: int | None, chunk_overlap: int | N
 def found_documents(sources: Sequence[str], base: Path | None = None) -> DocumentFiles:
     """Return the documents, after logging which are read and which not, and checking that readers are installed."""
     documents = find_documents(sources, base)
-    listed = ", ".join(sources[:5])
-    if len(sources) > 5:
-        listed += " and others"
-    logger.info(f"{listed}: {documents.summary}")
+    logger.info(f"{abridged(sources, 5)}: {documents.summary}")
     for message in documents.unreadable:
         logger.warning(message)
     check_readers(documents.files)
