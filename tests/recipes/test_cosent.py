@@ -10,7 +10,7 @@ from samesense.errors import ConfigError, DataError, ModelError, OutputError
 from samesense.recipes.cosent.recipe import prepare
 from samesense.recipes.cosent.settings import CosentSettings
 from samesense.recipes.methods import METHODS
-from samesense.recipes.planning.dev_split import hold_out
+from samesense.recipes.planning.dev_split import hold_out, hold_out_share
 from samesense.recipes.run import job as run_job
 from samesense.recipes.run import runner, training_phase
 from samesense.recipes.run.job import Job
@@ -274,5 +274,8 @@ def test_batches_without_a_comparison_are_those_of_all_processes(parts, settings
 def test_hold_out_needs_two_labels_on_both_sides(tmp_path):
     rows = "".join(f"{int(i == 0)}\ta {i}\tb {i}\n" for i in range(30))
     (tmp_path / "rare.tsv").write_text("label\tsentence1\tsentence2\n" + rows)
-    with pytest.raises(DataError, match=r"holding out 10% of 30 pairs leaves one label only on one side"):
-        hold_out(read_pairs(tmp_path / "rare.tsv"), seed=0)
+    pairs = read_pairs(tmp_path / "rare.tsv")
+    with pytest.raises(DataError, match=r"holding out 10% of 30 pairs leaves one label only .* `dev` none"):
+        hold_out(pairs, seed=0)
+    with pytest.raises(DataError, match=r"one side\. Hold out another share, or give `test` FILE\.$"):
+        hold_out_share(pairs, 0.5, "test", seed=0)

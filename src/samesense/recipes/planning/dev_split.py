@@ -62,23 +62,25 @@ def share_for_verdict(train: Examples) -> float:
     return fraction
 
 
-def hold_out(train: Examples, seed: int, share: float = HELD_OUT_SHARE) -> tuple[Examples, PairData | None]:
-    """Split a dev set off the training data; none where they are no labelled pairs.
+def hold_out(
+    train: Examples, seed: int, share: float = HELD_OUT_SHARE, name: str = "dev"
+) -> tuple[Examples, PairData | None]:
+    """Split dev or test, which ``name`` says, off the training data; none where they are no labelled pairs.
 
     A harvest has held out its own. Of data of several kinds, labelled pairs are split: scored ones, if there are any.
     """
     if isinstance(train, Mixture) and (component := train.labelled()) is not None:
-        remaining, dev = hold_out(component.data, seed, share)
-        return train.with_data(component.name, remaining), dev
+        remaining, held = hold_out(component.data, seed, share, name)
+        return train.with_data(component.name, remaining), held
     if not isinstance(train, PairData):
         return train, getattr(train, "dev", None)
-    return hold_out_pairs(train, share, seed)
+    return hold_out_pairs(train, share, seed, name)
 
 
 def hold_out_share(train: Examples, share: float, name: str, seed: int) -> tuple[Examples, PairData]:
     """Split the share off that a user asked for, as dev or test; ConfigError where there are no labelled pairs."""
     if _labelled_pairs(train) is not None:
-        remaining, held = hold_out(train, seed, share)
+        remaining, held = hold_out(train, seed, share, name)
         if held is not None:
             return remaining, held
     raise ConfigError(f"`{name}` holds out labelled pairs, and {train.name} has none. Give `{name}` FILE.")
@@ -97,8 +99,8 @@ def _labelled_pairs(train: Examples) -> PairData | None:
     return None
 
 
-def hold_out_pairs(train: PairData, share: float, seed: int) -> tuple[PairData, PairData]:
-    """Split a share off labelled pairs, to select or to test.
+def hold_out_pairs(train: PairData, share: float, seed: int, name: str = "dev") -> tuple[PairData, PairData]:
+    """Split a share off labelled pairs, to select (``name`` dev) or to test.
 
     No sentence stands in both splits. Where nearly all pairs are connected by shared sentences, no pair does, and a
     warning says so. DataError if a split would have one label only.
@@ -110,12 +112,14 @@ def hold_out_pairs(train: PairData, share: float, seed: int) -> tuple[PairData, 
             if apart == "pairs" and count_shared(splits[1], splits[0]).trained:
                 logger.warning(
                     f"{train.name}: {len(splits[1])} pairs are held out, and {describe_shared(splits[1], splits[0])}: "
-                    "scores on them are too high. Give `dev` FILE with pairs of other sentences"
+                    "scores on them are too high. Give `{name}` FILE with pairs of other sentences"
                 )
             return splits
+    fix = f"Hold out another share, or give `{name}` FILE."
+    if name == "dev":
+        fix = "Give `dev` FILE, or `dev` none to keep the last state."
     raise DataError(
-        f"{train.source}: holding out {share:.0%} of {len(train)} pairs leaves one label only on one "
-        "side. Give a dev set, or `dev` none to keep the last state."
+        f"{train.source}: holding out {share:.0%} of {len(train)} pairs leaves one label only on one side. {fix}"
     )
 
 
