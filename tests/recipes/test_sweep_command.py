@@ -100,6 +100,7 @@ def test_a_call_of_few_runs_leaves_a_partial_table_and_the_next_one_goes_on(
     ):
         code, _, error = command(*words, *flags)
         assert (code, message in error) == (2, True), error
+    assert command(*words, "--dry-run", "--latex", latex)[0] == 0
     assert not out.exists()
     code, printed, error = command(*words, "--max-runs", "1", "--latex", latex, "--figures", figures)
     assert code == 0, error

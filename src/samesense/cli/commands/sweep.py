@@ -144,17 +144,21 @@ class OutputFiles:
         """Raise, before the work, if an output cannot be written, or would overwrite an input."""
         from samesense.places import check_folder, check_place, check_suffix
 
+        outputs = []
         if self.figures is not None:
             from samesense.reports.figures.plot import need_matplotlib
 
             need_matplotlib()
-            if self.figures.exists():
-                check_place(self.figures / "learning.svg", inputs)
+            outputs.append(self.figures / "learning.svg")
+        if self.latex is not None:
+            outputs.append(self.latex)
+        for path in outputs:
+            if path.parent.exists():
+                check_place(path, inputs)
             else:
                 # Not made yet: it may lie in the folder of the sweep, which begins empty.
-                check_folder(self.figures)
+                check_folder(path.parent)
         if self.latex is not None:
-            check_place(self.latex, inputs)
             check_suffix(self.latex, "A file of LaTeX", [".tex"])
 
 
