@@ -193,3 +193,14 @@ def test_quotes_of_windows_that_became_control_characters_are_warned_of():
     (warning,) = examine(data).warnings
     assert warning.startswith("1 texts hold control characters in place of curly quotes or dashes")
     assert warning.endswith("convert from WINDOWS-1252")
+
+
+def test_pairs_of_a_text_with_itself_are_warned_of_where_they_are_most():
+    rows = [(f"text {index}", f"text {index}", index % 2) for index in range(4)]
+    warning = (
+        "4 of 4 pairs are a text with itself, which are always as similar: check that the two columns of texts are the "
+        "right ones"
+    )
+    assert warning in examine(read_pairs(rows)).warnings
+    others = [(f"one {index}", f"other {index}", index % 2) for index in range(4)]
+    assert not any("with itself" in line for line in examine(read_pairs([*rows, *others])).warnings)

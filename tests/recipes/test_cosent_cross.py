@@ -174,6 +174,7 @@ def test_refusals(parts, settings, tmp_path):
     assert not (tmp_path / "patience").exists()
     constant = parts["train"].take([i for i, label in enumerate(parts["train"].labels) if label == 0])
     with pytest.raises(
-        DataError, match=r"CoSENT compares pairs with different labels; all \d+ labels of .*train\.tsv are 0\."
+        DataError,
+        match=r"CoSENT compares pairs with different labels; all \d+ pairs of .*train\.tsv .* have the label 0\.",
     ):
         METHODS["cosent"].run(constant, settings, tmp_path / "run")

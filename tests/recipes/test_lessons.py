@@ -7,7 +7,7 @@ import pytest
 
 import samesense
 from samesense.data.tuples.read import read_tuples
-from samesense.errors import DataError
+from samesense.errors import DataError, ModelError
 from samesense.recipes.methods import METHODS
 from samesense.recipes.sweep.file import SweepFile
 from samesense.recipes.sweep.plan import make_plan
@@ -39,6 +39,11 @@ NOTHING = {
         "hold only groups that have one label only",
     ),
     "CoSENT with a margin above all labels": (PAIRS, {"margin": 1.5}, "have one label only"),
+    "pairs of texts with themselves": (
+        [{**row, "sentence2": row["sentence1"]} for row in PAIRS],
+        {},
+        "hold pairs of one text twice only",
+    ),
     "sentences of batches of one": (TEXTS, {"batch_size": 1}, "have one sentence only"),
     "rankings of batches of one": (
         TEXTS,
@@ -103,7 +108,14 @@ def test_label_aware_batches_are_advised_where_random_ones_have_one_label():
     method = METHODS["cosent"]
     options = {"loss": "angle", "in_batch_weight": 0.0, "batch_size": 4}
     (line,) = method.lessons(samesense.read(rows), method.settings(**options))
-    assert line.endswith("teach nothing; batches label-aware has none")
+    assert line.endswith("teach nothing; take `batches` label-aware, which has none")
+
+
+def test_texts_of_which_the_tokenizer_knows_nothing_are_refused_before_the_training(tiny_trunk, tmp_path):
+    signs = [{**row, "sentence1": "☀" * (i + 1), "sentence2": "☂" * (i + 1)} for i, row in enumerate(PAIRS)]
+    with pytest.raises(ModelError, match="knows no token of the texts"):
+        samesense.train(signs, model=str(tiny_trunk), max_steps=2, output=tmp_path / "run")
+    assert not (tmp_path / "run/manifest.json").exists(), "another model may be trained there"
 
 
 def test_the_command_refuses_it_too_with_folds_and_in_a_dry_run(tiny_trunk, tmp_path, capsys):

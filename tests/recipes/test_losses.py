@@ -183,7 +183,9 @@ def test_label_aware_batches_are_spoken_of_and_random_ones_where_it_matters(topi
         METHODS["cosent"].run(data, settings, tmp_path / str(len(list(tmp_path.iterdir()))))
         return [line for line in lines if line.startswith("batches")]
 
-    assert said(rare) == [f"batches: {lacking:.1%} have one label only and teach nothing; batches label-aware has none"]
+    assert said(rare) == [
+        f"batches: {lacking:.1%} have one label only and teach nothing; take `batches` label-aware, which has none"
+    ]
     assert said(rare, batches="label-aware") == [
         f"batches: each with two labels; of random ones {lacking:.1%} would have one only"
     ]

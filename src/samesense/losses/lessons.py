@@ -76,7 +76,7 @@ class Lesson:
             return "lower margin: labels that differ by no more count as equal"
         if batches == "label-aware":
             return self.fix
-        return "batches label-aware has none"
+        return "take `batches` label-aware, which has none"
 
     def within_groups(self) -> Lesson:
         """Return the condition of a loss that only compares rows of one group: that a group of the batch fulfils it."""
@@ -175,7 +175,11 @@ IN_ORDER = Lesson(has_ordered_texts, "have one label only", label_aware=True)
 OF_LOGITS = Lesson(has_order, IN_ORDER.lacking, label_aware=True)
 TWO_PAIRS = Lesson(has_two_pairs, "have one pair only")
 TWO_LOGITS = Lesson(has_two_rows, TWO_PAIRS.lacking)
-OF_PAIRS = Lesson(has_two_texts, "hold pairs of one text twice only", "give pairs of two texts")
+OF_PAIRS = Lesson(
+    has_two_texts,
+    "hold pairs of one text twice only",
+    "give pairs of two texts; perhaps both columns of texts are the same",
+)
 OF_ROWS = Lesson(has_rows, "are empty", "give more data")
 OF_TRIPLETS = Lesson(has_triplet, "hold triplets only whose positive is their negative", "give other negatives")
 IN_BATCH = Lesson(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from samesense.data.tuples.completion import normalize_text
 from samesense.data.tuples.data import TupleData
 from samesense.errors import DataError
 from samesense.execution.ranks import world_size
-from samesense.losses.lessons import IN_BATCH, OF_TRIPLETS, Batch, Lesson, drawn_batches
+from samesense.losses.lessons import IN_BATCH, OF_PAIRS, OF_TRIPLETS, Batch, Lesson, drawn_batches
 from samesense.losses.registry import PAIR_LOSSES
 from samesense.recipes.sections.data import SectionsSettings, SectionTriplets
 from samesense.recipes.supmpn.settings import SupmpnSettings
@@ -96,9 +96,12 @@ def of_targets(formed: Targets, lesson: Lesson, settings: Any, batches: str = "r
     rows = len(formed)
     if batches == "label-aware":  # which leave out the examples that do not fill a batch
         rows = rows // size * size
-    return counted(
-        drawn, teaches, rows, lesson, lesson.advice(settings.batch_size, batches, options.get("margin", 0.0))
-    )
+    advice = lesson.advice(settings.batch_size, batches, options.get("margin", 0.0))
+    lessons = counted(drawn, teaches, rows, lesson, advice)
+    # What is wrong with such data is not that a batch lacks another label.
+    if not lessons.teaching and labels is not None and len(texts) == 2 and (texts[0] == texts[1]).all():
+        return replace(lessons, lesson=OF_PAIRS, advice=OF_PAIRS.fix)
+    return lessons
 
 
 def of_pairs(train: PairData, settings: Any) -> list[str]:

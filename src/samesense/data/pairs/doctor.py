@@ -173,6 +173,11 @@ def _count_warnings(report: DataReport) -> Iterable[str]:
             yield f"{_pairs_are(shared)} also in {name}: a score on it would be inflated"
     if report.conflicting_pairs:
         yield f"{_pairs_are(report.conflicting_pairs)} given different labels: decide which one is right"
+    if report.equal_pairs > 0.5 * report.rows:
+        yield (
+            f"{report.equal_pairs} of {report.rows} pairs are a text with itself, which are always as similar: check "
+            "that the two columns of texts are the right ones"
+        )
     if report.duplicate_pairs > 0.2 * report.rows:
         yield f"{report.duplicate_pairs} of {report.rows} rows repeat an earlier pair: they count more than the others"
     # On the scale of cosines, -1 is the label of opposite texts.

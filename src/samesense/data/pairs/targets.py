@@ -78,8 +78,9 @@ def labels_in_order(data: PairData) -> Targets:
     """Return the pairs with their labels unchanged; DataError if all labels are equal, so that they have no order."""
     if has_one_label(data.labels):
         raise DataError(
-            f"CoSENT compares pairs with different labels; all {len(data)} labels of {data.source} are "
-            f"{number_text(data.labels[0])}. Give pairs of two labels at least."
+            f"CoSENT compares pairs with different labels; all {len(data)} pairs of {data.source} to be trained on "
+            f"have the label {number_text(data.labels[0])}. Give more pairs of other labels; where pairs are held "
+            "out, give `dev` and `test` FILE instead."
         )
     return _pairs(data, data.labels, "labels as they are, their order counts")
 

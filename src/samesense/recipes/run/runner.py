@@ -18,7 +18,7 @@ from samesense.encoder.assembly.vocabulary import unknown_share
 from samesense.encoder.forward.precision import PrecisionChoice
 from samesense.encoder.maps.standardize import FITTED
 from samesense.encoder.saving.storage import save
-from samesense.errors import ConfigError
+from samesense.errors import ConfigError, ModelError
 from samesense.execution.progress import stage
 from samesense.execution.ranks import is_main, world_size
 from samesense.execution.timing import Laps
@@ -335,10 +335,18 @@ def _share_to_train(job: Job[Any, Any], trained: TrainOutput) -> float:
 
 
 def _log_start(model: Any, inputs: TrainingInputs, lines: Sequence[str]) -> None:
-    """Log what is trained on what, and warn if the tokenizer does not know much of the training texts."""
+    """Log what is trained on what, and warn if the tokenizer does not know much of the training texts.
+
+    ModelError if it knows nothing of them: all texts of one length would be the same.
+    """
     for line in lines:
         logger.info(line)
     unknown = unknown_share(model, training_texts(inputs.dataset, 500))
+    if unknown == 1:
+        raise ModelError(
+            "The model's tokenizer knows no token of the texts that were looked at, and reads them all as one and the "
+            "same. Take a model that knows their language or signs."
+        )
     if unknown >= WARN_UNKNOWN:
         logger.warning(
             f"{unknown:.0%} of the tokens of the texts are unknown to the model's tokenizer, which reads them all as "
