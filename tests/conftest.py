@@ -149,12 +149,22 @@ def tiny_trunk(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def tiny_desk(tmp_path_factory):
-    """Folder of the same model with the words of the sample: questions with common words score higher."""
+    """Folder of a like model of one layer, with the words of the sample: questions with common words score higher."""
+    return _desk(tmp_path_factory, layers=1)
+
+
+@pytest.fixture(scope="session")
+def deep_desk(tmp_path_factory):
+    """Folder of the same model with three layers, for a student that keeps some of them."""
+    return _desk(tmp_path_factory, layers=3)
+
+
+def _desk(tmp_path_factory, layers):
     from samesense.data import sample_path
 
     texts = " ".join(sample_path(split).read_text(encoding="utf-8").lower() for split in ("train", "dev", "test"))
     words = sorted({*WORDS, *re.findall(r"\w+|[^\w\s]", texts)})
-    return random_bert(tmp_path_factory.mktemp("models") / "tiny-bert", words)
+    return random_bert(tmp_path_factory.mktemp("models") / "tiny-bert", words, layers)
 
 
 @pytest.fixture

@@ -51,9 +51,11 @@ def commands(page):
 
 
 @pytest.fixture
-def tiny_default(tiny_desk, tmp_path, monkeypatch):
+def tiny_default(request, tmp_path, monkeypatch):
     """In an empty folder, with the model name "default" standing for the tiny one."""
-    monkeypatch.setattr("samesense.encoder.names.default_folder", lambda: tiny_desk)
+    page = request.node.callspec.params.get("page")
+    desk = request.getfixturevalue("deep_desk" if page and page.name == "distil.md" else "tiny_desk")
+    monkeypatch.setattr("samesense.encoder.names.default_folder", lambda: desk)
     monkeypatch.chdir(tmp_path)
 
 

@@ -40,8 +40,9 @@ def test_there_are_six():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_runs_from_top_to_bottom(path, tiny_desk, tmp_path, monkeypatch):
-    monkeypatch.setattr("samesense.encoder.names.default_folder", lambda: tiny_desk)
+def test_runs_from_top_to_bottom(path, request, tmp_path, monkeypatch):
+    desk = request.getfixturevalue("deep_desk" if path.stem == "small-and-fast" else "tiny_desk")
+    monkeypatch.setattr("samesense.encoder.names.default_folder", lambda: desk)
     monkeypatch.chdir(tmp_path)
     language_model = str(small_worded_causal(tmp_path))
     namespace = {"__name__": "notebook"}
