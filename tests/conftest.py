@@ -148,6 +148,12 @@ def tiny_trunk(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def one_layer(tmp_path_factory):
+    """Folder of the same model of one layer, which is recorded as a graph in half the time."""
+    return random_bert(tmp_path_factory.mktemp("models") / "one-layer", WORDS, layers=1)
+
+
+@pytest.fixture(scope="session")
 def tiny_desk(tmp_path_factory):
     """Folder of a like model of one layer, with the words of the sample: questions with common words score higher."""
     return _desk(tmp_path_factory, layers=1)

@@ -37,11 +37,11 @@ def loaded(tiny_trunk):
     return samesense.load(str(tiny_trunk), precision="float32")
 
 
-def test_cut_and_unknown_texts_are_counted_by_every_backend(tiny_trunk, loaded, tmp_path):
+def test_cut_and_unknown_texts_are_counted_by_every_backend(one_layer, loaded, tmp_path):
     expected = ({"cut": 2, "unknown": 2}, len(TEXTS), 64)
     assert figures(loaded) == expected
-    assert figures(samesense.load(str(tiny_trunk), precision="float32", deterministic=True)) == expected
-    samesense.export(str(tiny_trunk), output=tmp_path / "exported")
+    assert figures(samesense.load(str(one_layer), precision="float32", deterministic=True)) == expected
+    samesense.export(str(one_layer), output=tmp_path / "exported")
     assert figures(samesense.load(tmp_path / "exported", backend="onnx")) == expected
     assert find_unread(TEXTS, loaded.reading).figures == expected[0]
     assert find_unread(TEXTS, samesense.load(tmp_path / "exported", backend="onnx").reading).figures == expected[0]

@@ -4,13 +4,6 @@ import pytest
 from filelock import FileLock
 
 from samesense.data import read_pairs
-from tests.conftest import WORDS, random_bert
-
-
-@pytest.fixture(scope="session")
-def one_layer(tmp_path_factory):
-    """Folder of a BERT that is recorded as a graph in two thirds of the time."""
-    return random_bert(tmp_path_factory.mktemp("models") / "one-layer", WORDS, layers=1)
 
 
 @pytest.fixture(scope="session")

@@ -193,11 +193,11 @@ RUNNERS = {
 @pytest.mark.slow
 @pytest.mark.posix
 @pytest.mark.parametrize("name", RUNNERS)
-def test_servers_that_people_have_run_it_in_several_workers(name, tiny_trunk, tmp_path):
+def test_servers_that_people_have_run_it_in_several_workers(name, one_layer, tmp_path):
     from samesense.inference.onnx.export import export
 
     pytest.importorskip(name)
-    export(str(tiny_trunk), tmp_path / "model")
+    export(str(one_layer), tmp_path / "model")
     environment = {**os.environ, "SAMESENSE_MODELS": str(tmp_path / "model"), "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, *RUNNERS[name]]
     pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
