@@ -4,8 +4,11 @@ import sys
 
 import pytest
 
+import samesense
 from samesense.data import load_rows, read_pairs
+from samesense.data.rows.sources import as_sources
 from samesense.errors import DataError, MissingExtraError
+from samesense.evaluation.suites import find_tasks
 
 datasets = pytest.importorskip("datasets")
 
@@ -77,6 +80,16 @@ def test_a_folder_of_several_splits_needs_one_named(tmp_path, saved):
             f"{folder}: this folder holds several splits and one must be named; {received}. Splits available: "
             f"train, dev. Write for example {folder}:train"
         )
+
+
+def test_a_split_of_a_folder_is_a_name_in_a_list_too(tmp_path, saved, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    datasets.DatasetDict({"train": saved, "dev": saved.select([0, 1])}).save_to_disk("many")
+    assert as_sources(["many:dev"]) == ["many:dev"]
+    assert samesense.doctor("many:dev").rows == len(samesense.read(["many:dev"])) == 2
+    assert as_sources(["many: they are", "none:dev"]) == [["many: they are", "none:dev"]], "texts"
+    (task,) = [task for task in find_tasks("many:dev").tasks if task.suite == "sts"]
+    assert len(task.data) == 2
 
 
 def test_a_split_of_a_folder_without_splits_is_refused(tmp_path, saved):

@@ -80,6 +80,13 @@ def test_an_unusual_mark_between_known_names_is_asked_for(tmp_path, mark, writte
     assert samesense.read(path, delimiter=mark).pairs() == [pair[:2] for pair in PAIRS]
 
 
+def test_a_rare_mark_that_stands_as_often_in_each_row_is_asked_for(tmp_path):
+    path = write(tmp_path / "a.csv", ("s1", "s2", "sim"), PAIRS, "~")
+    assert "'~' stands between them. Say that it is between the fields: `delimiter` '~'." in refusal(path)
+    (tmp_path / "b.csv").write_text("q~a\nA text of ~ 5 words\nAnother text\n")
+    assert samesense.read(tmp_path / "b.csv").texts == ["A text of ~ 5 words", "Another text"]
+
+
 @pytest.mark.parametrize(
     ("name", "content", "fix"),
     [

@@ -168,7 +168,7 @@ def _detect_dialect(suffix: str, path: str, lines: Iterable[Line]) -> OpenTable:
     form = replace(form, width=len(top[1]))
     names = _column_names(path, top, options.header)
     if names is not None and len(names) == 1 and options.delimiter is None:
-        refuse_other_delimiter(path, names[0])
+        refuse_other_delimiter(path, names[0], [line for line in following if line.strip()])
     if names is None:
         form = replace(form, names=_names_without_header(top[1]))
         return OpenTable(form, before, None, _named_rows(path, form, chain([top], records), suffix))

@@ -120,13 +120,24 @@ def _count_fields(lines: Sequence[str], mark: str) -> int:
         return 0
 
 
-def refuse_other_delimiter(path: str, name: str) -> None:
-    """Raise DataError if the only name of a header is several known names, between which an unusual mark stands."""
+_RARE_MARKS = frozenset("~^§¦¬#$&=+*@\\|" + "".join(map(chr, range(1, 32))))
+"""Marks that no text has as often as the next one."""
+
+
+def refuse_other_delimiter(path: str, name: str, following: Sequence[str]) -> None:
+    """Raise DataError if the only name of a header is several names, between which an unusual mark stands.
+
+    They are known names, or a rare mark stands in each of the ``following`` lines as often as between them.
+    """
     words = re.split(r"([^\w\s-]|[\x01-\x1f])", name.strip())
     known = [word for word in words[::2] if normalize_name(word.strip("'\" ")) in KNOWN_NAMES]
-    marks = set(words[1::2])
-    if len(known) > 1 and len(marks - {'"', "'"}) == 1:
-        (mark,) = marks - {'"', "'"}
+    marks = set(words[1::2]) - {'"', "'"}
+    if len(marks) != 1:
+        return
+    (mark,) = marks
+    count = name.count(mark)
+    is_shared = mark in _RARE_MARKS and bool(following) and all(line.count(mark) == count for line in following)
+    if len(known) > 1 or (is_shared and all(words[::2])):
         raise DataError(
             f"{path}: the first line, {excerpt(name)}, has the names of several columns, and {mark!r} stands "
             f"between them. Say that it is between the fields: `delimiter` {_shell(mark)}."

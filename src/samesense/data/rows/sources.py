@@ -161,7 +161,9 @@ def _looks_like_name(source: str | Path) -> bool:
     if isinstance(source, Path | Name) or split_suffix(text).suffix or is_text_file(text):
         return True
     # A sentence may hold a slash, as in and/or; a name rarely holds a space.
-    return " " not in text.strip() and ("/" in text or leads_to(text, Path.exists))
+    if " " in text.strip():
+        return False
+    return "/" in text or leads_to(text, Path.exists) or folder_and_split(text)[0] is not None
 
 
 def holds_lines(source: Source) -> bool:
@@ -219,7 +221,7 @@ def load_rows(source: Source) -> Iterator[Row]:
     if not text:
         raise DataError("The name of a source is empty, as of a variable that is not set. Name a file or folder.")
     # A folder takes precedence over a hub data set of the same name.
-    folder, split = _folder_and_split(text)
+    folder, split = folder_and_split(text)
     if folder is not None:
         return dataset_rows(_from_disk(folder, split), text)
     # Last of all, as the hub is asked over the network.
@@ -361,7 +363,8 @@ def names_in(rows: Iterable[Row]) -> list[str]:
     return list(names)
 
 
-def _folder_and_split(text: str) -> tuple[Path | None, str | None]:
+def folder_and_split(text: str) -> tuple[Path | None, str | None]:
+    """Return the folder that a name leads to, and the split that it names, as in ``folder:split``."""
     if leads_to(text, Path.is_dir):
         return Path(text).expanduser(), None
     name, colon, split = text.rpartition(":")
