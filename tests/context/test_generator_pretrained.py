@@ -121,7 +121,7 @@ def test_a_continuation_is_the_text_after_the_sentence_with_any_text_before(caus
 
 def test_gaps_are_filled_token_by_token(infill):
     generator = open_language_model(str(infill))
-    sentences = some_sentences(3)
+    sentences = some_sentences(2)
     windows = some_windows(2)
     by_kind = {kind: log_probability(generator, kind, sentences, windows) for kind in KINDS}
 
