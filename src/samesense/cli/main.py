@@ -312,9 +312,9 @@ def _print_method_help(arguments: list[str]) -> bool:
     """Print the settings of a method for ``train --help --method NAME``, in any order; return whether it was that."""
     if arguments[:1] != ["train"] or not {"--help", "-h"} & {*arguments} or "--method" not in arguments[:-1]:
         return False
-    from samesense.cli.commands.train import help_of_method
+    from samesense.cli.commands.train import app_of_method
 
-    help_of_method(arguments[arguments.index("--method") + 1])
+    app_of_method(arguments[arguments.index("--method") + 1]).help_print([])
     return True
 
 

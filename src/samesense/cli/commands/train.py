@@ -49,11 +49,6 @@ WITHOUT = (*READING, "parts")
 Flags: Any = flags({name: method.settings for name, method in METHODS.items()}, without=WITHOUT, listed=SHOWN)
 
 
-def help_of_method(name: str, console: Any = None) -> None:
-    """Print all settings of one method; ConfigError if there is no such method."""
-    app_of_method(name).help_print([], console=console)
-
-
 def app_of_method(name: str) -> App:
     """Return an application with the settings of one method as flags, for its help; ConfigError if there is none."""
     method_flags: Any = flags({name: method_named(name).settings}, without=WITHOUT)
