@@ -12,17 +12,20 @@ from samesense.data.rows.table_options import current_options
 from samesense.errors import ConfigError, DataError
 from samesense.recipes.sweep.data_entry import DataEntry
 from tests.command import run_command
+from tests.conftest import random_bert
 
 TEXTS = ["Собака бежит по улице", '"Да" сказал он', "plain; text"]
+
+
+KNOWN = sorted({word for text in TEXTS for word in text.replace('"', " ").lower().split()})
 
 
 @pytest.fixture
 def words(tmp_path, monkeypatch):
     """Vectors of words, and texts in another encoding between other marks, without a header, and with quotes."""
     monkeypatch.chdir(tmp_path)
-    listed = sorted({word for text in TEXTS for word in text.replace('"', " ").lower().split()})
-    rows = np.random.default_rng(0).normal(size=(len(listed), 4))
-    lines = [f"{word} {' '.join(f'{x:.3f}' for x in row)}\n" for word, row in zip(listed, rows, strict=True)]
+    rows = np.random.default_rng(0).normal(size=(len(KNOWN), 4))
+    lines = [f"{word} {' '.join(f'{x:.3f}' for x in row)}\n" for word, row in zip(KNOWN, rows, strict=True)]
     (tmp_path / "words.vec").write_text("".join(lines))
     (tmp_path / "texts.csv").write_bytes("".join(f"{i}|{text}\n" for i, text in enumerate(TEXTS)).encode("cp1251"))
     pairs = [(TEXTS[0], TEXTS[1], 1), (TEXTS[0], TEXTS[2], 0), (TEXTS[1], TEXTS[2], 3)]
@@ -164,12 +167,13 @@ def test_similarity_reads_pairs_by_the_same_rules(words, capsys, monkeypatch):
     assert [json.loads(line)["text1"] for line in out.splitlines()] == ["плюс"]
 
 
-def test_training_reads_all_its_files_alike(words, tiny_trunk, tmp_path, capsys):
+def test_training_reads_all_its_files_alike(words, tmp_path, capsys):
+    trunk = random_bert(tmp_path / "trunk", KNOWN, layers=1)
     flags = (*FLAGS, "--max-steps", "1", "--precision", "float32")
-    arguments = ("train", "pairs.csv", "--dev", "pairs.csv", "--test", "pairs.csv", "--model", tiny_trunk)
+    arguments = ("train", "pairs.csv", "--dev", "pairs.csv", "--test", "pairs.csv", "--model", trunk)
     code, _, err = run_command(capsys, *arguments, "--output", "run", *flags)
     assert code == 0, err
-    run = samesense.train("pairs.csv", dev="pairs.csv", model=str(tiny_trunk), output="run2", max_steps=1, **OPTIONS)
+    run = samesense.train("pairs.csv", dev="pairs.csv", model=str(trunk), output="run2", max_steps=1, **OPTIONS)
     assert run.output.steps == 1
 
 
