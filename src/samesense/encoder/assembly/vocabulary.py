@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from samesense.errors import ModelError
@@ -29,14 +29,23 @@ def unknown_share(model: SentenceTransformer, texts: Sequence[str]) -> float:
 
     It is high for texts in a script that the model does not know. Special tokens are not counted.
     """
-    tokenizer = model.tokenizer
-    unknown = getattr(tokenizer, "unk_token_id", None)
+    unknown = getattr(model.tokenizer, "unk_token_id", None)
     if unknown is None:
         return 0.0
-    # Not verbose, as the tokenizer warns of texts beyond the model's length.
-    tokens = [
-        token for text in texts for token in tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
-    ]
+    tokens = [token for ids in _token_ids(model, texts) for token in ids]
     if not tokens:
         return 0.0
     return tokens.count(unknown) / len(tokens)
+
+
+def reads_all_alike(model: SentenceTransformer, texts: Sequence[str]) -> bool:
+    """Return whether different texts have the same tokens, as those of which the tokenizer knows nothing."""
+    distinct = list(dict.fromkeys(texts))
+    return len(distinct) > 1 and len({tuple(ids) for ids in _token_ids(model, distinct)}) == 1
+
+
+def _token_ids(model: SentenceTransformer, texts: Sequence[str]) -> Iterator[list[int]]:
+    """Yield the tokens of each text, without special ones."""
+    for text in texts:
+        # Not verbose, as the tokenizer warns of texts beyond the model's length.
+        yield model.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]

@@ -14,7 +14,7 @@ import numpy as np
 
 from samesense.data.examples import Examples
 from samesense.data.tuples.data import TupleData
-from samesense.encoder.assembly.vocabulary import unknown_share
+from samesense.encoder.assembly.vocabulary import reads_all_alike, unknown_share
 from samesense.encoder.forward.precision import PrecisionChoice
 from samesense.encoder.maps.standardize import FITTED
 from samesense.encoder.saving.storage import save
@@ -337,12 +337,13 @@ def _share_to_train(job: Job[Any, Any], trained: TrainOutput) -> float:
 def _log_start(model: Any, inputs: TrainingInputs, lines: Sequence[str]) -> None:
     """Log what is trained on what, and warn if the tokenizer does not know much of the training texts.
 
-    ModelError if it knows nothing of them: all texts of one length would be the same.
+    ModelError if it reads all of them alike.
     """
     for line in lines:
         logger.info(line)
-    unknown = unknown_share(model, training_texts(inputs.dataset, 500))
-    if unknown == 1:
+    texts = training_texts(inputs.dataset, 500)
+    unknown = unknown_share(model, texts)
+    if unknown == 1 and reads_all_alike(model, texts):
         raise ModelError(
             "The model's tokenizer knows no token of the texts that were looked at, and reads them all as one and the "
             "same. Take a model that knows their language or signs."
