@@ -352,3 +352,14 @@ def test_a_model_in_memory_is_refused_where_files_are_needed(model, tmp_path, ca
         with pytest.raises(ConfigError, match=r"named by its folder or as on the hub; received \w+\. Save it"):
             call(wrong, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_list_of_names_of_files_is_no_list_of_texts(model, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.txt").write_text("a cat\na dog\n")
+    for call in (samesense.dedup, samesense.mine):
+        with pytest.raises(DataError, match=r"A list is one of texts here, and 'a\.txt' is a file"):
+            call(["a.txt"], model=model)
+    with pytest.raises(DataError, match="is a file"):
+        samesense.match(["a cat"], ["a.txt"], model=model)
+    assert len(samesense.dedup(["a.txt", "no file"], model=model).kept) == 2

@@ -72,6 +72,8 @@ def test_losses_batches_and_encoders_that_do_not_go_together():
     with pytest.raises(ConfigError) as error:
         CosentSettings(loss="cross-entropy")
     assert str(error.value) == f"The losses of encoder bi are {', '.join(LOSSES)}; received cross-entropy."
+    with pytest.raises(ConfigError, match=r"What sentence-transformers calls so is nearest to info-nce\.$"):
+        choose("auto", {"loss": "CachedMultipleNegativesRankingLoss"}, kind="scored")
     cross = ", ".join(PAIR_LOSSES.names("cross"))
     with pytest.raises(ConfigError, match=rf"^The losses of encoder cross are {cross}; received mse\.$"):
         CosentSettings(encoder="cross", loss="mse")
@@ -172,3 +174,12 @@ def as_toml(value):
     if isinstance(value, dict):
         return "{" + ", ".join(f"{key} = {as_toml(item)}" for key, item in value.items()) + "}"
     return "[" + ", ".join(map(as_toml, value)) + "]" if isinstance(value, list) else json.dumps(value)
+
+
+def test_a_model_in_memory_is_told_to_be_saved():
+    class Loaded:
+        def __repr__(self):
+            return "Loaded(" + "layers, " * 100
+
+    with pytest.raises(ConfigError, match=r"^model: is a name; save what is in memory.*received Loaded\.$"):
+        choose("auto", {"model": Loaded()}, kind="scored")

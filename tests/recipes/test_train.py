@@ -44,6 +44,7 @@ def test_no_sentence_of_the_pairs_held_out_is_trained_on(tmp_path, caplog):
     tied = plan([("one text", f"text {number}", number % 5) for number in range(60)])  # all pairs form one component
     assert len(tied.dev) == 6
     assert "6 pairs are held out, and 1 of their 7 sentences are also trained on" in caplog.text
+    assert "Give `dev` FILE with pairs of other sentences" in caplog.text
     message = "6 pairs held out, 1 of their 7 sentences are also trained on, because the pairs share sentences"
     assert f"selection: Spearman on {message}; at the end they are trained on too" in tied.lines()
     assert "  also in dev: 0 pairs, 1 of 55 sentences" in tied.lines()

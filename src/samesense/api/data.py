@@ -6,6 +6,7 @@ import logging
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from samesense.choices import Sampling, check_choice
@@ -15,6 +16,7 @@ from samesense.data.rows.sources import (
     as_sources,
     distinct_names,
     in_memory,
+    leads_to,
     name_of,
     numbered,
     rereadable,
@@ -338,6 +340,17 @@ def _score_of(score: Any, precision: Precision) -> Score:
     return scorer
 
 
+def _refuse_names_of_files(source: Source) -> None:
+    """Raise DataError for a list of names of files, whose names would be taken for the texts."""
+    if not isinstance(source, list | tuple) or not source:
+        return
+    if all(isinstance(name, str) and leads_to(name, Path.is_file) for name in source):
+        raise DataError(
+            f"A list is one of texts here, and {source[0]!r} is a file. Give one file by its name alone, and join "
+            "several to one."
+        )
+
+
 def texts_of(source: Source, columns: str | None) -> list[str]:
     """Return the texts of a source, in order, and register their row numbers; DataError if one is empty.
 
@@ -351,6 +364,7 @@ def texts_of(source: Source, columns: str | None) -> list[str]:
         raise DataError(
             f"Rows are told by their numbers, and a {type(source).__name__} has no order. Give a list: sorted(texts)."
         )
+    _refuse_names_of_files(source)
     texts = read_texts(source, columns)
     name_rows(texts)
     return texts

@@ -61,6 +61,24 @@ class LossSpec:
         return loss
 
 
+_THEIR_NAMES = {
+    "CoSENTLoss": "cosent",
+    "AnglELoss": "angle",
+    "CosineSimilarityLoss": "mse",
+    "ContrastiveLoss": "contrastive",
+    "OnlineContrastiveLoss": "contrastive",
+    "MultipleNegativesRankingLoss": "info-nce",
+    "GISTEmbedLoss": "gist",
+    "TripletLoss": "triplet",
+    "SoftmaxLoss": "softmax",
+    "MarginMSELoss": "margin-mse",
+    "BatchHardTripletLoss": "batch-hard",
+    "BinaryCrossEntropyLoss": "cross-entropy",
+    "LambdaLoss": "lambda",
+}
+"""Losses of sentence-transformers by their names there, and the nearest one here."""
+
+
 class Losses:
     """The losses for one kind of training data, in the order in which messages list them."""
 
@@ -77,7 +95,11 @@ class Losses:
         for spec in self.specs:
             if (spec.name, spec.encoder) == (name, encoder):
                 return spec
-        raise ConfigError(f"The losses of encoder {encoder} are {', '.join(self.names(encoder))}; received {name}.")
+        ours = _THEIR_NAMES.get(str(name).removeprefix("Cached"), "")
+        here = f" What sentence-transformers calls so is nearest to {ours}." if ours in self.names(encoder) else ""
+        raise ConfigError(
+            f"The losses of encoder {encoder} are {', '.join(self.names(encoder))}; received {name}.{here}"
+        )
 
     def owners(self, setting: str) -> list[str]:
         """Return the losses to which a setting belongs; empty for a common setting."""

@@ -221,4 +221,9 @@ def as_config_error(error: ValidationError, location: str = "") -> ConfigError:
     rule = "is a list, in brackets"
     if first["type"] not in ("tuple_type", "list_type"):
         rule = first["msg"].lower()
-    return ConfigError(f"{location}{key}: {rule}; received {repr(first['input'])[:MOST_SHOWN]}.")
+    received = repr(first["input"])[:MOST_SHOWN]
+    # Such as a model that is loaded already, whose representation is long.
+    if first["type"] == "string_type" and not isinstance(first["input"], int | float | list | tuple | dict | None):
+        rule = "is a name; save what is in memory, as by model.save_pretrained(FOLDER), and give the folder"
+        received = type(first["input"]).__name__
+    return ConfigError(f"{location}{key}: {rule}; received {received}.")

@@ -112,7 +112,7 @@ def hold_out_pairs(train: PairData, share: float, seed: int, name: str = "dev") 
             if apart == "pairs" and count_shared(splits[1], splits[0]).trained:
                 logger.warning(
                     f"{train.name}: {len(splits[1])} pairs are held out, and {describe_shared(splits[1], splits[0])}: "
-                    "scores on them are too high. Give `{name}` FILE with pairs of other sentences"
+                    f"scores on them are too high. Give `{name}` FILE with pairs of other sentences"
                 )
             return splits
     fix = f"Hold out another share, or give `{name}` FILE."
