@@ -290,6 +290,9 @@ def test_a_share_is_held_out_as_in_a_sweep(tmp_path):
     texts = [{text for pair in data.pairs() for text in pair} for data in (planned.train, planned.dev, planned.test)]
     assert not texts[0] & texts[1] and not texts[0] & texts[2] and not texts[1] & texts[2]
     assert (parse_share("hold .5", "dev"), parse_share("dev.tsv", "dev"), parse_share(None, "dev")) == (0.5, None, None)
+    for share in (0.2, "0.2", ".2", "20%"):
+        with pytest.raises(ConfigError, match=r'To hold out that share: `dev` "hold 0.2"$'):
+            parse_share(share, "dev")
     for wrong in ("hold", "hold 2", "hold 0.0", "hold 1"):
         with pytest.raises(ConfigError, match="test holds out a share of the training pairs below 1"):
             parse_share(wrong, "test")

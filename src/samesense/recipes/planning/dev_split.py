@@ -6,6 +6,7 @@ import logging
 import re
 from collections.abc import Iterable
 from itertools import chain
+from pathlib import Path
 from typing import NamedTuple, get_args
 
 import numpy as np
@@ -36,10 +37,21 @@ LEAST_HELD_OUT = 24
 """Pairs that are held out of very few, where that leaves half: a verdict takes 20, and groups may not add up."""
 
 _HOLD = re.compile(r"hold (0?\.\d+)")
+_SHARE = re.compile(r"0?\.\d+|[1-9]\d?%")
 
 
 def parse_share(source: object, name: str) -> float | None:
-    """Return the share of a ``"hold 0.2"``; ``None`` for any other source. ConfigError for a share that is none."""
+    """Return the share of a ``"hold 0.2"``; ``None`` for any other source. ConfigError for a share that is none.
+
+    ConfigError also for a share alone, as other libraries take it.
+    """
+    word = str(source) if isinstance(source, str | float) else ""
+    if _SHARE.fullmatch(word) and not Path(word).exists():
+        share = float(word.rstrip("%")) / (100 if word.endswith("%") else 1)
+        raise ConfigError(
+            f"`{name}` is data, or says what to hold out of the training data; received {source!r}. To hold out that "
+            f'share: `{name}` "hold {share:g}"'
+        )
     if not isinstance(source, str) or source.split()[:1] != ["hold"]:
         return None
     match = _HOLD.fullmatch(source)
