@@ -31,8 +31,8 @@ WORDS, DIM, LENGTH = 10_000, 64, 12
 CASES = {
     "doctor": "doctor {pairs}",
     "evaluate": "evaluate words:{vectors} --data {pairs}",
-    "encode": "encode words:{vectors} {texts} --output {folder}/out.npy",
-    "dedup": "dedup {texts} --model words:{vectors} --threshold 0.98 --output {folder}/kept.txt",
+    "encode": "encode words:{vectors} {texts} --output {folder}/out.npy --overwrite",
+    "dedup": "dedup {texts} --model words:{vectors} --threshold 0.98 --output {folder}/kept.txt --overwrite",
     "index build": "index build {folder}/index-{rows} {texts} --model words:{vectors} --overwrite",
     "index query": "index query {folder}/index-{rows} w7",
     "train, 2 steps": (

@@ -37,12 +37,13 @@ def test_a_run_has_a_verdict_on_texts_held_out(run):
     assert "held out, each to be put into its class by a classifier that learns from 96 others" in task.examples()
     rows = [json.loads(line) for line in (run.folder / HELD_OUT_TUPLES).read_text(encoding="utf-8").splitlines()]
     assert Counter(row["label"] for row in rows) == {"class 0": 8, "class 1": 8, "class 2": 8}
+    assert f"next: in Python, samesense.SentenceEncoder('{run.folder}')" in str(run)
 
 
 def test_the_model_is_then_trained_on_all_unless_the_start_is_kept(reader, run, tmp_path):
     assert bool(run.verdict.keep_reason) != bool(run.verdict.refit)
     trained = samesense.train(labelled(120), output=tmp_path / "run", model=reader, keep_start="never", **QUICK)
-    assert trained.verdict.refit.startswith("model/ was then trained on all 120")
+    assert trained.verdict.refit.startswith("model/ was then trained on all 120 texts")
 
 
 def test_held_out_texts_are_in_no_way_trained_on():

@@ -311,7 +311,9 @@ def _train_on_all(job: Job[Any, Any], prepare: Prepare, build: Build | None, tra
 
 
 def _unit(job: Job[Any, Any]) -> str:
-    return "anchors" if isinstance(job.data, TupleData) else "pairs"
+    if not isinstance(job.data, TupleData):
+        return "pairs"
+    return "anchors" if job.data.classes is None else "texts"
 
 
 def _share_to_train(job: Job[Any, Any], trained: TrainOutput) -> float:

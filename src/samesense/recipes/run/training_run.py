@@ -74,6 +74,11 @@ class TrainingRun(Shown):
                 f"next: samesense calibrate {quote(str(self.folder))} finds what its scores mean, by "
                 f"{self.calibrates_on:,} pairs whose scores were kept"
             )
+        elif task is not None and task.metric == "accuracy":
+            lines.append(
+                f"next: in Python, samesense.SentenceEncoder({str(self.folder)!r}) before a classifier of scikit-learn "
+                "predicts the classes of other texts"
+            )
         page = self.folder / "report.html"
         if page.is_file():
             lines.append(f"report: {page}")
