@@ -302,11 +302,12 @@ SPEED = "all-MiniLM-L6-v2 on two cores; encoding with AVX512-BF16. Yours: `sh sc
 
 GROWTH = (
     "Seconds of the processor and largest resident memory of commands on 10,000 / 100,000 / 1,000,000 synthetic rows, "
-    "each on one thread, with the start of the program (`benchmarks/growth.py`). The exponent is that between the two "
-    "largest: 1 is proportional to the rows. Other work shared the machine, which lengthens seconds of the processor a "
-    "little. Texts are embedded by word vectors, so that the code is measured and not a model; the training starts from "
-    "the default model. The resamples of `evaluate` no longer fit into the cache with a million rows. From 200,000 texts "
-    "on `index build` makes a [graph](search.md#exact-or-approximate) too, so its exponent is not that of one algorithm."
+    "each on one thread, with the start of the program (`benchmarks/growth.py`). The exponent is that between the "
+    "two largest: 1 is proportional to the rows. Other work shared the machine, which lengthens seconds of the "
+    "processor a little. Texts are embedded by word vectors, so that the code is measured and not a model; the "
+    "training starts from the default model. The resamples of `evaluate` no longer fit into the cache with a "
+    "million rows. From 200,000 texts on `index build` makes a [graph](search.md#exact-or-approximate) too, so its "
+    "exponent is not that of one algorithm."
 )
 
 MODELS = (
