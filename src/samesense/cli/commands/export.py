@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from samesense.api import publish
@@ -24,7 +25,7 @@ def export(model: str, /, *, output: Output, json: Json = False, **options: Any)
         put_json([description.model_dump(mode="json")])
     else:
         _tell(description)
-    logger.info(f"{output}: opens without torch; samesense similarity {output} ...")
+    logger.info(f"{output}: opens without torch; samesense similarity {quote(str(output))} ...")
 
 
 def _tell(description: Description) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import shutil
 import sys
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
@@ -73,7 +74,7 @@ def build(
     laps.count("building")
     _tell(collection, json)
     logger.info(time_summary(laps.seconds))
-    logger.info(f'next: samesense index query {folder} "TEXT"')
+    logger.info(f'next: samesense index query {quote(str(folder))} "TEXT"')
 
 
 @index.command

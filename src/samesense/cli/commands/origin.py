@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -28,4 +29,5 @@ def origin(
     """samesense origin documents/ --output origins/mine"""
     with on_interrupt(RERUN, output / FILE):
         training.origin(documents, output=output, **options, **given_settings(settings))
-    logger.info(f"done: samesense similarity origin:{output} TEXT TEXT; samesense explain origin:{output} TEXT TEXT")
+    name = quote(f"origin:{output}")
+    logger.info(f"done: samesense similarity {name} TEXT TEXT; samesense explain {name} TEXT TEXT")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -32,4 +33,4 @@ def pretrain(
             raise KeyboardInterrupt
     for line in (*done.lines(), *done.conclusion()):
         logger.info(line)
-    logger.info(f"next: samesense train PAIRS --model {output} --output FOLDER")
+    logger.info(f"next: samesense train PAIRS --model {quote(str(output))} --output FOLDER")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -132,5 +133,5 @@ def _next_steps(output: Path) -> list[str]:
         "With your own data:",
         "  samesense train pairs.tsv --test test.tsv --output runs/mine    # columns sentence1, sentence2, label",
         "  samesense calibrate runs/mine --data dev.tsv --min-precision 0.9",
-        f"  samesense mine questions.txt --model {output} --threshold calibrated",
+        f"  samesense mine questions.txt --model {quote(str(output))} --threshold calibrated",
     ]

@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 from typing import IO, Any, NamedTuple
 from zipfile import BadZipFile, ZipFile
 
@@ -79,7 +80,7 @@ def open_decompressed(name: str | Path) -> Iterator[IO[bytes]]:
     if packing and packing not in PACKED:
         raise DataError(
             f"{name}: a data file may be compressed by gzip, bzip2 or xz, or be a ZIP archive of one file; by its "
-            f"name, this is one of {PACKERS[packing].name}. Unpack it: {PACKERS[packing].unpack} {name}"
+            f"name, this is one of {PACKERS[packing].name}. Unpack it: {PACKERS[packing].unpack} {quote(str(name))}"
         )
     with open_file(name) as file, _decompress(file, packing, name) as stream:
         yield stream
@@ -121,7 +122,7 @@ def _only_member(file: IO[bytes], name: str | Path) -> IO[bytes]:
         names = f" ({abridged([member.filename for member in members], 5)})" if members else ""
         raise DataError(
             f"{name}: a ZIP archive that is read holds exactly one file; this one holds "
-            f"{len(members)}{names}. Unpack it, and name the file that is meant: unzip {name}"
+            f"{len(members)}{names}. Unpack it, and name the file that is meant: unzip {quote(str(name))}"
         )
     member_name = members[0].filename
     suffix = split_suffix(member_name).suffix
@@ -132,7 +133,7 @@ def _only_member(file: IO[bytes], name: str | Path) -> IO[bytes]:
         )
     # Bit 0 of the flags means that the member is encrypted.
     if members[0].flag_bits & 1:
-        raise DataError(f"{name}: the file inside, {member_name}, has a password. Unpack it: unzip {name}")
+        raise DataError(f"{name}: the file inside, {member_name}, has a password. Unpack it: unzip {quote(str(name))}")
     return archive.open(members[0])
 
 

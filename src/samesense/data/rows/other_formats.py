@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from shlex import quote
 from zipfile import BadZipFile, ZipFile
 
 from samesense.errors import DataError
@@ -53,7 +54,9 @@ def format_error(start: bytes, source: str) -> DataError | None:
     if start.startswith(_ZIP_MAGIC) and _is_workbook(source, start):
         return workbook_error(source)
     if start[_TAR_MARK.start : _TAR_MARK.stop] == b"ustar":
-        return DataError(f"{source}: this is no text, but a tar archive. To read it, unpack it: tar -xf {source}")
+        return DataError(
+            f"{source}: this is no text, but a tar archive. To read it, unpack it: tar -xf {quote(source)}"
+        )
     for magic, (description, fix) in _OTHER_FORMATS.items():
         if start.startswith(magic):
             return DataError(f"{source}: this is no text, but {description}. To read it, {fix}.")

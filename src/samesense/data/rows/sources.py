@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path, PurePath
+from shlex import quote
 from typing import Any
 
 from samesense.data.rows.columnar import Cells, parquet_rows
@@ -286,7 +287,7 @@ def read_rows(source: str | Path) -> Iterator[Row]:
             packer = PACKERS[packing]
             raise DataError(
                 f"{source}: Parquet compresses by itself and is not read inside {packer.name}. Unpack it: "
-                f"{packer.unpack} {source}"
+                f"{packer.unpack} {quote(str(source))}"
             )
         return parquet_rows(path)
     if suffix == ".json":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from shlex import quote
 
 from pydantic import RootModel
 
@@ -139,13 +140,13 @@ def read(home: Home, path: Path | None = None) -> Calibration:
     if not file.is_file():
         raise ModelError(
             f"{home.name} has no calibration: there is no {file}. Fit one on labelled pairs: samesense calibrate "
-            f"{home.name} --data dev.tsv"
+            f"{quote(home.name)} --data dev.tsv"
         )
     calibration = read_checked(file, StoredCalibration, fix="Calibrate again.", error=ModelError).root
     if calibration.fingerprint != home.fingerprint():
         raise ModelError(
             f"{file} was fitted on the scores of other weights or settings than those of {home.name}, and would "
-            f"mislead. Calibrate again: samesense calibrate {home.name} --data dev.tsv"
+            f"mislead. Calibrate again: samesense calibrate {quote(home.name)} --data dev.tsv"
         )
     return calibration
 

@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -346,7 +347,8 @@ def _check_model(folder: Path, about: store.About, model: Embedder) -> None:
         raise ModelError(
             f"A collection is used with the model it was built with; {folder} was built with {about.model!r} in "
             f"{about.precision}, received {model.name!r} in {model.precision}, which differs in weights, settings or "
-            f"precision. Use that model, or encode the texts again: samesense index migrate {folder} --model NEW"
+            "precision. Use that model, or encode the texts again: samesense index migrate "
+            f"{quote(str(folder))} --model NEW"
         )
 
 

@@ -17,6 +17,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from shlex import quote
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -244,7 +245,8 @@ def state_of(folder: Path) -> tuple[int, ...] | None:
 
 def no_collection(folder: Path) -> NoCollectionError:
     """Return the error for a folder without a collection."""
-    return NoCollectionError(f"{folder} holds no collection. Build one: samesense index build {folder} texts.txt")
+    command = f"samesense index build {quote(str(folder))} texts.txt"
+    return NoCollectionError(f"{folder} holds no collection. Build one: {command}")
 
 
 def read_about(folder: Path, db: sqlite3.Connection, *, built: bool = True) -> About:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cache as once
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from samesense.choices import BackendOption, check_choice, check_count
@@ -249,7 +250,7 @@ def _open(base: str, options: _Options) -> Model:
         absent = "" if Path(name).expanduser().exists() else f"There is no folder at {name}; if it has moved, name it. "
         raise ModelError(
             f"{absent}The backend {options.backend} opens exported folders only, with the pooling and prompt that they "
-            f"have. Make one: samesense export {name} --output FOLDER {flag}".rstrip()
+            f"have. Make one: samesense export {quote(str(name))} --output FOLDER {flag}".rstrip()
         )
     model = _open_by_numpy(name, pooling, options)
     if model is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -120,7 +121,8 @@ class Graph:
 
 def _damaged(path: Path, what: str) -> DataError:
     return DataError(
-        f"The approximate index {path} cannot be read: {what}. Rebuild it: samesense index compact {path.parent}"
+        f"The approximate index {path} cannot be read: {what}. Rebuild it: samesense index compact "
+        f"{quote(str(path.parent))}"
     )
 
 

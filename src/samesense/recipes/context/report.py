@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 from typing import Any, Final
 
 import numpy as np
@@ -232,7 +233,7 @@ def _recommended(evaluations: Evaluations, dataset: str, settings: ContextSettin
     selection = {
         SURROGATE: f"take the Surrogate, {SURROGATE}/model of this run",
         START: f"stay with {settings.model}; nothing that was made here was shown to be better",
-        WHITENED: f"whitening alone does more: samesense whiten {settings.model} TEXTS --output FOLDER",
+        WHITENED: f"whitening alone does more: samesense whiten {quote(settings.model)} TEXTS --output FOLDER",
     }
     best = ranking.standings[0].model
     # The highest score is no reason to leave a start that it was not shown to surpass.
