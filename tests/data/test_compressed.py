@@ -88,7 +88,7 @@ def test_an_archive_whose_name_does_not_say_the_format_names_the_file_inside(tmp
     with pytest.raises(DataError) as caught:
         samesense.doctor(path)
     assert str(caught.value) == (
-        f"{path}: the format is told from the end of the file name, and the file inside is data/train.tsv. Rename the "
+        f"{path}: the end of the file name says the format, and the file inside is data/train.tsv. Rename the "
         "archive to end in .tsv.zip."
     )
 

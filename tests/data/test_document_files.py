@@ -193,7 +193,7 @@ def test_patterns_and_names(tmp_path, monkeypatch):
     ]
     assert [file.name for file in find_documents(["docs/[1].txt"]).files] == ["docs/[1].txt"]
     assert find_documents(["docs/*"]).summary == "4 documents; not read: 1 .csv"
-    for source, reason in (("docs/*.pdf", "pattern"), ("nowhere", "no such"), ("docs/z.csv", "told by their endings")):
+    for source, reason in (("docs/*.pdf", "pattern"), ("nowhere", "no such"), ("docs/z.csv", "by their endings")):
         with pytest.raises(DataError, match=reason):
             find_documents([source])
     (tmp_path / "empty").mkdir()

@@ -192,7 +192,7 @@ def test_a_json_file_is_one_list_or_an_object_a_line(tmp_path):
 def test_an_unknown_suffix_is_refused_with_the_known_ones(tmp_path):
     path = put(tmp_path / "pairs.txt", "a\tb\t1\n")
     assert refusal(path) == (
-        f"{path}: the format is told from the end of the file name, which is none of .tsv, .csv, .jsonl, .ndjson, "
+        f"{path}: the end of the file name says the format, which is none of .tsv, .csv, .jsonl, .ndjson, "
         ".json, .parquet (or one of these with .gz, .bz2, .xz, .zip). Rename or convert the file."
     )
 

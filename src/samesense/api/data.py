@@ -191,7 +191,7 @@ def doctor(  # noqa: PLR0913 - the flags of the command
     named_references = dict(zip(reference_names, map(rereadable, references), strict=True))
     limit = sys.maxsize if all_rows else 5
     sources = as_sources(data)
-    # References count too, so that a source is told from a reference of the same file name.
+    # References count too, so that a source differs from a reference of the same file name.
     short_names = [*map(short_name, sources), *map(short_name, references)]
     names = distinct_names(short_names, [*map(_name, sources), *named_references])
     reports = [report_on(source, named_references, limit_reported=limit, **options) for source in sources]
@@ -362,7 +362,8 @@ def texts_of(source: Source, columns: str | None) -> list[str]:
     check_columns(columns)
     if isinstance(source, set | frozenset):
         raise DataError(
-            f"Rows are told by their numbers, and a {type(source).__name__} has no order. Give a list: sorted(texts)."
+            f"Rows are identified by their numbers, and a {type(source).__name__} has no order. Give a list: "
+            "sorted(texts)."
         )
     _refuse_names_of_files(source)
     texts = read_texts(source, columns)

@@ -197,7 +197,7 @@ def _has_rival(batch: list[_Tuple]) -> bool:
 
 
 def _has_rival_in_either_direction(batch: list[_Tuple]) -> bool:
-    """Return the same, or whether a positive can be told from another anchor, which no filter leaves out."""
+    """Return the same, or whether a positive differs from another anchor, which no filter leaves out."""
     return _has_rival(batch) or len({row.anchor for row in batch}) > 1
 
 

@@ -77,7 +77,7 @@ class Method:
         )
 
     def read(self, sources: Sequence[Source], settings: EncoderSettings, reading: Reading) -> Examples:
-        """Return the training data; ConfigError if it is told how to read labels, and the method takes none."""
+        """Return the training data; ConfigError for options of labels where the method takes none."""
         if reading != Reading():
             raise ConfigError(
                 f"columns, label order, label range and drop bad rows are for labelled pairs; method {self.name} takes "

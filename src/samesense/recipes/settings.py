@@ -48,8 +48,8 @@ REFIT = "where few examples were held out, train again on all of them at the end
 class EncoderSettings(TrainingSettings):
     """Settings of every recipe that trains an encoder: the start point, and how it makes a sentence vector.
 
-    A model that brings a pooling, a length and prompts of its own keeps them unless told otherwise. A bare transformer
-    has none, and takes the pooling and the training length of the method.
+    A model that brings a pooling, a length and prompts of its own keeps them unless a setting says otherwise. A bare
+    transformer has none, and takes the pooling and the training length of the method.
     """
 
     bare_pooling: ClassVar[PoolingName] = "mean"

@@ -20,7 +20,7 @@ def open_teacher(name: str, *, precision: Precision = "auto", pooling: PoolingNa
     then held in memory meanwhile. ``pooling`` is ``None`` for the model's own, or mean for a bare transformer.
 
     Raises:
-        ConfigError: if it does not embed, or cannot be told from others (a function).
+        ConfigError: if it does not embed, or has no identity (a function).
         ModelError: if it cannot be read.
     """
     base, maps = split_maps(name)

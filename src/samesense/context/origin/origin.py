@@ -37,7 +37,7 @@ class Origin:
     """A :data:`~samesense.types.Score` that asks a corpus.
 
     Source: Sun et al. 2022 (TACL), section 3.3.
-    Differs: terms are standardised in each context unless told otherwise, see
+    Differs: terms are standardised in each context by default, see
         :func:`~samesense.context.origin.similarity.vector`.
 
     Args:

@@ -31,8 +31,8 @@ class Tfidf:
     """Search by TF-IDF over an index that is made once and kept on the disk.
 
     A chunk is a vector of its terms, each weighted by 1 + ln(count) times ln((1 + chunks) / (1 + frequency)) + 1; a
-    sentence is compared with whole chunks by cosine. Terms are pairs of neighbouring words and, unless told otherwise,
-    single words. Equal cosines are ordered by the number of the chunk.
+    sentence is compared with whole chunks by cosine. Terms are pairs of neighbouring words and, by default, single
+    words. Equal cosines are ordered by the number of the chunk.
 
     Source: Sun et al. 2022, section 3.3: "TF-IDF weighted bag-of-word bi-gram vectors" retrieve "related text chunks";
         the pipeline that it names as its model, Chen et al. 2017, "Reading Wikipedia to answer open-domain questions",

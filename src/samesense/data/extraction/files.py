@@ -226,8 +226,8 @@ def _add(documents: DocumentFiles, name: str, base: Path, *, by_pattern: bool) -
         documents.other_endings[_ending(path.name)] += 1
     else:
         raise DataError(
-            f"{name}: documents are {ENDINGS_IN_WORDS} files, told by their endings. Convert the file; a table is read "
-            "alone, without documents beside it."
+            f"{name}: documents are {ENDINGS_IN_WORDS} files, recognised by their endings. Convert the file; a "
+            "table is read alone, without documents beside it."
         )
 
 

@@ -128,7 +128,7 @@ def _only_member(file: IO[bytes], name: str | Path) -> IO[bytes]:
     suffix = split_suffix(member_name).suffix
     if suffix and not split_suffix(str(name)).suffix:
         raise DataError(
-            f"{name}: the format is told from the end of the file name, and the file inside is {member_name}. Rename "
+            f"{name}: the end of the file name says the format, and the file inside is {member_name}. Rename "
             f"the archive to end in {suffix}.zip."
         )
     # Bit 0 of the flags means that the member is encrypted.

@@ -1,4 +1,4 @@
-"""Files that are no lines of text, told by their first bytes, each with what its user can do."""
+"""Files that are no lines of text, recognised by their first bytes, each with what its user can do."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from samesense.errors import DataError
 from samesense.urls import open_file
 
 SAMPLE = 4096
-"""First bytes of a file by which its format is told."""
+"""First bytes of a file that identify its format."""
 
 _SAVE_AS_CSV = 'save the sheet as "CSV UTF-8"'
 

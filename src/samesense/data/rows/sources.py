@@ -279,7 +279,7 @@ def read_rows(source: str | Path) -> Iterator[Row]:
         raise workbook_error(str(source))
     if not suffix:
         raise DataError(
-            f"{source}: the format is told from the end of the file name, which is none of {', '.join(SUFFIXES)} "
+            f"{source}: the end of the file name says the format, which is none of {', '.join(SUFFIXES)} "
             f"({LIKE_THEM}). Rename or convert the file."
         )
     if suffix == ".parquet":

@@ -89,7 +89,7 @@ def _slow(tokenizer: Any, longest: int | None, prompt: str) -> Reading:
         # special tokens are read by every text alike
         text_ids = tuple(token_id for token_id in ids if token_id not in added)
         any_known = any(token_id != unknown for token_id in text_ids)
-        # Without offsets the unknown part cannot be told, so the whole text stands for it.
+        # Without offsets the unknown part has no position, so the whole text stands for it.
         if unknown in text_ids:
             return Pieces((text,), int(not cut_tokens), any_known)
         return Pieces(text_ids, len(text_ids) - cut_tokens, any_known)

@@ -82,7 +82,7 @@ class Home:
 def home_of(name: str) -> Home:
     """Return where the files of a model folder, output of train, hub name, ``"default"``, or ``origin:FOLDER`` are.
 
-    ConfigError if what is named has no files by which it could be told from another; ModelError if there is no such
+    ConfigError if what is named has no files that identify it; ModelError if there is no such
     model.
     """
     kind, location = split_kind(name)
@@ -93,7 +93,7 @@ def home_of(name: str) -> Home:
         return Home(name, path)
     if not path.exists() and (":" in name or "+" in name):
         raise ConfigError(
-            f"A calibration belongs to the files of one model, by which it is told from others; received {name!r}. "
+            f"A calibration belongs to the files of one model, which identify it; received {name!r}. "
             "Give a model folder, output of train, hub name, default, or origin:FOLDER."
         )
     source = Path(resolve(name))

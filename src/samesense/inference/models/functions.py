@@ -65,7 +65,7 @@ class FunctionEncoder:
         """A text that is the same only for functions that give the same vectors."""
         if self._identity is None:
             raise ConfigError(
-                "Vectors are kept only of what can be told from others, and a function may change between runs "
+                "Vectors are kept only of a model with an identity, and a function may change between runs "
                 f"({self.protocol}). Write its vectors with samesense encode, and name the file: vectors:FILE."
             )
         return self._identity()
@@ -141,7 +141,7 @@ def _open_function(kind: str, target: str, device: str | None, precision: Precis
 
 
 def open_origin(place: str, *, precision: Precision = "auto", device: str | None = None) -> Origin | WordOrigin:
-    """Open the folder of an Origin; a precision in which it was not made has no effect, and is told."""
+    """Open the folder of an Origin; a precision in which it was not made has no effect, and is warned of."""
     # Each kind is imported where it is opened: an Origin loads torch, stored vectors do not.
     from samesense.context.origin import load
     from samesense.context.origin.origin import origin_content

@@ -1,6 +1,6 @@
 """How much memory a model takes: the peak of a process of its own that opens it and reads some texts.
 
-In the process that compares models, the memory of one cannot be told from that of the others. So one helper process
+In the process that compares models, the memory of one is mixed with that of the others. So one helper process
 imports the libraries once and forks for each model.
 """
 

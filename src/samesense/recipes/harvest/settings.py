@@ -1,4 +1,4 @@
-"""What a harvest can be told."""
+"""Settings of a harvest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the making of an Origin can be told."""
+"""Settings of an Origin."""
 
 from __future__ import annotations
 

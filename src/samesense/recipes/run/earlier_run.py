@@ -1,4 +1,4 @@
-"""What an earlier run left in the folder of a new one, told without loading torch."""
+"""Reads what an earlier run left in the folder of a new one, without loading torch."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ LOOK = 2.0
 """Seconds between two looks at how far the running cells are."""
 
 Watch = Callable[[Sequence[CellJob]], None]
-"""Is told every :data:`LOOK` seconds which cells run."""
+"""Called every :data:`LOOK` seconds with the cells that run."""
 
 UNWRITTEN = 3
 """Exit code of a process whose cell could not be written."""
@@ -137,7 +137,7 @@ def run_cells(cell_jobs: Iterator[CellJob], places: Places, watch: Watch) -> Ite
     """Run cells, in this process if one at a time was asked for; yields those that have ended, with their status.
 
     After Ctrl-C none is begun, those that run write a checkpoint, and KeyboardInterrupt ends it. A cell in this process
-    shows itself how far it is; of those in processes of their own ``watch`` is told.
+    shows itself how far it is; of those in processes of their own ``watch`` is called.
     """
     if places.jobs == 1:
         return _one_by_one(cell_jobs)
