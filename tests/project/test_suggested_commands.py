@@ -13,7 +13,7 @@ SOURCE = Path(samesense.__file__).parent
 
 # A name between braces behind a command, which is not quoted for a shell.
 UNQUOTED = re.compile(rf"samesense (?:{COMMANDS})\b[^\"'.;:]*\{{(?!quote\(|shlex\.)\w+[^}}]*\}}")
-CHOICES = ("--{option}", "--method {name}")
+CHOICES = ("--{option}", "--method {name}", "{flag}")
 """Words of the library itself, not of the user."""
 
 

@@ -29,5 +29,5 @@ def origin(
     """samesense origin documents/ --output origins/mine"""
     with on_interrupt(RERUN, output / FILE):
         training.origin(documents, output=output, **options, **given_settings(settings))
-    name = quote(f"origin:{output}")
-    logger.info(f"done: samesense similarity {name} TEXT TEXT; samesense explain {name} TEXT TEXT")
+    name = f"origin:{output}"
+    logger.info(f"done: samesense similarity {quote(name)} TEXT TEXT; samesense explain {quote(name)} TEXT TEXT")
