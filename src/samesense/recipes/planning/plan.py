@@ -75,17 +75,8 @@ def plan(  # noqa: PLR0913 - the arguments of a training
     sources = _as_sources(data)
     options = dict(settings or {})
     fitting = fitting_method(sources, config, options, reading, method=method, ranks_triplets=ranks_triplets)
-    method_settings, method_reading = fitting.method.own_settings(options, replace(reading, columns=fitting.columns))
-    if method_reading.columns != fitting.columns:
-        reading = replace(reading, columns=None)  # of one text, or an anchor, they are none of pairs
-    bound: EncoderSettings
-    examples: Examples
-    if fitting.sources:
-        name, bound, examples = read_mixture(fitting.sources, config, options, reading)
-    else:
-        name, bound, examples = _choose_settings(
-            fitting, sources, config, method_settings, method_reading, with_held_out=test is None
-        )
+    configured, reading = _read_examples(sources, fitting, config, options, reading, with_held_out=test is None)
+    bound, examples = configured.settings, configured.examples
     if method == "auto":
         _explain_nli(examples)
     # Test comes first: dev and folds are parts of what it leaves.
@@ -103,20 +94,14 @@ def plan(  # noqa: PLR0913 - the arguments of a training
         sparing = folds == "none" or not alone  # the verdict is on other pairs, or a tenth is asked for
         split = _select_dev(dev, examples, bound.seed, reading, sparing=sparing)
     refit = alone and _can_refit(split, bound)
-    # After the splits, as the rules count the steps on what is trained on.
-    if not _sets_steps(config, options):
-        bound = _with_least_steps(bound, split.train)
-    rate = None
-    if not _sets_learning_rate(config, options) and not fitting.method.has_stages:
-        rate = rate_for(bound, split.train, few_scored=few_scored)
-        bound = _with_rate(bound, rate)
+    bound, rate = _fit_settings_to_size(bound, split.train, fitting.method, config, options, few_scored=few_scored)
     if cross_validation is not None and few_scored:
         # Few pairs cannot choose a part of the training: what they choose from differs by less than their noise.
         of_untuned_start = rate.of_untuned_start if rate else None
         cross_validation = replace(cross_validation, selects=False, untuned_start_rate=of_untuned_start)
     return TrainingPlan(
         method=fitting.method,
-        config=name,
+        config=configured.config,
         settings=bound,
         overrides=options,
         train=split.train,
@@ -129,6 +114,59 @@ def plan(  # noqa: PLR0913 - the arguments of a training
         refit=refit,
         messages=fitting.messages,
     )
+
+
+class _ConfiguredExamples(NamedTuple):
+    """Settings of a run, by name and as they are, and its training data.
+
+    Attributes:
+        config: name of the file of settings.
+        settings: those of the file with the user's.
+        examples: what is trained on, before anything is held out.
+    """
+
+    config: str
+    settings: EncoderSettings
+    examples: Examples
+
+
+def _read_examples(
+    sources: list[Source] | Examples,
+    fitting: Fitting,
+    config: str,
+    options: Mapping[str, Any],
+    reading: Reading,
+    *,
+    with_held_out: bool,
+) -> tuple[_ConfiguredExamples, Reading]:
+    """Read the training data, and return them with their settings, and how dev, test and guards are read."""
+    settings, train_reading = fitting.method.own_settings(options, replace(reading, columns=fitting.columns))
+    if train_reading.columns != fitting.columns:
+        reading = replace(reading, columns=None)  # of one text, or an anchor, they are none of pairs
+    if fitting.sources:
+        return _ConfiguredExamples(*read_mixture(fitting.sources, config, options, reading)), reading
+    return _choose_settings(fitting, sources, config, settings, train_reading, with_held_out=with_held_out), reading
+
+
+def _fit_settings_to_size(
+    settings: EncoderSettings,
+    train: Examples,
+    method: Method,
+    config: str,
+    options: Mapping[str, Any],
+    *,
+    few_scored: bool,
+) -> tuple[EncoderSettings, Rate | None]:
+    """Return settings with the steps and the learning rate that suit the size of the data, where these are left open.
+
+    It comes after the splits, as the rules count the steps on what is trained on.
+    """
+    if not _sets_steps(config, options):
+        settings = _with_least_steps(settings, train)
+    if _sets_learning_rate(config, options) or method.has_stages:
+        return settings, None
+    rate = rate_for(settings, train, few_scored=few_scored)
+    return _with_rate(settings, rate), rate
 
 
 def _without_held_out_tuples(examples: Examples, seed: int, *, alone: bool) -> Examples:
@@ -338,8 +376,8 @@ def _choose_settings(
     reading: Reading,
     *,
     with_held_out: bool,
-) -> tuple[str, EncoderSettings, Examples]:
-    """Return the settings of the run, by name and as they are, and its training data.
+) -> _ConfiguredExamples:
+    """Return the settings of the run and its training data.
 
     Of some methods the settings decide what is read, of others the data decide the settings. Of documents some are held
     out where that is asked for.
@@ -365,7 +403,7 @@ def _choose_settings(
         return early_data[0]
 
     name, settings = method.choose(config, overrides, read_early, fitting.form)
-    return name, settings, early_data[0] if early_data else read(settings)
+    return _ConfiguredExamples(name, settings, early_data[0] if early_data else read(settings))
 
 
 def _select_test(test: Source | None, train: Examples, seed: int, reading: Reading) -> tuple[Examples, PairData | None]:
