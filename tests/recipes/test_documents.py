@@ -41,6 +41,7 @@ def test_a_run_on_documents_ends_with_a_verdict_on_sections(documents, tiny_trun
     assert "about topics, not about meaning" in finding.line()
     assert trained.verdict.keep_reason == ""
     assert manifest.read(tmp_path / "run")["verdict"]["sets"][0]["role"] == "held-out sections"
+    assert "predicts the classes" not in str(trained)
 
 
 @pytest.mark.parametrize("tuned", [True, False])

@@ -74,7 +74,7 @@ class TrainingRun(Shown):
                 f"next: samesense calibrate {quote(str(self.folder))} finds what its scores mean, by "
                 f"{self.calibrates_on:,} pairs whose scores were kept"
             )
-        elif task is not None and task.metric == "accuracy":
+        elif task is not None and task.metric == "accuracy" and task.role != "held-out sections":
             lines.append(
                 f"next: in Python, samesense.SentenceEncoder({str(self.folder)!r}) before a classifier of scikit-learn "
                 "predicts the classes of other texts"
