@@ -95,3 +95,9 @@ def test_a_file_that_begins_like_an_option_is_told_its_path(run, tmp_path, monke
         "samesense: error: -lead.txt is a file here, and is read as an option. Write ./-lead.txt."
     )
     assert run("doctor", "./-lead.txt")[0] == 0
+
+
+def test_an_unknown_option_may_be_too_long_for_a_file(run):
+    code, _, message = run("train", f"--{'x' * 300}")
+    assert code == 2
+    assert message.startswith("samesense: error: Unknown option: ")

@@ -130,6 +130,8 @@ def _example(target: Any) -> str:
 
 
 def _unknown_flag(error: UnknownOptionError) -> str:
+    from samesense.data.rows.sources import leads_to
+
     flag = (error.token.keyword or error.token.value).partition("=")[0]
     if flag == "--device":
         return 'There is no --device here: a GPU is taken if there is one. For the CPU, set CUDA_VISIBLE_DEVICES="".'
@@ -139,7 +141,7 @@ def _unknown_flag(error: UnknownOptionError) -> str:
         )
     if flag == "-":
         return "Standard input (-) is not taken here. Write it to a file whose name ends in its format, such as .csv."
-    if Path(flag).is_file():
+    if leads_to(flag, Path.is_file):
         return f"{flag} is a file here, and is read as an option. Write ./{flag}."
     advice = ""
     if not error.argument_collection and error.app is not None:
