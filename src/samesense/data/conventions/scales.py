@@ -44,7 +44,7 @@ def infer_scale(numbers: Sequence[float]) -> Scale | None:
         in_range = [number for number in numbers if low - slack <= number <= high + slack]
         if count - len(in_range) <= allowed:
             # Ratings must reach both ends of a known range; a single value says nothing about the ends.
-            ends = math.floor(max(low, min(in_range))), math.ceil(min(high, max(in_range)))
+            ends = math.floor(min(in_range) + slack), math.ceil(max(in_range) - slack)
             fits = high <= 1 or ends in ((low, high), (1, 5)) or len(set(in_range)) == 1
             if not fits:
                 return ends
