@@ -178,8 +178,20 @@ def as_toml(value):
 
 def test_a_model_in_memory_is_told_to_be_saved():
     class Loaded:
+        def encode(self):
+            raise NotImplementedError
+
         def __repr__(self):
             return "Loaded(" + "layers, " * 100
 
     with pytest.raises(ConfigError, match=r"^model: is a name; save what is in memory.*received Loaded\.$"):
         choose("auto", {"model": Loaded()}, kind="scored")
+
+
+def test_the_model_may_be_a_path(tmp_path):
+    assert choose("auto", {"model": tmp_path}, kind="scored")[1].model == str(tmp_path)
+
+
+def test_an_object_that_is_no_model_is_not_told_to_be_saved():
+    with pytest.raises(ConfigError, match=r"^license: input should be a valid string; received <object"):
+        choose("auto", {"license": object()}, kind="scored")

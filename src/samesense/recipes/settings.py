@@ -180,11 +180,13 @@ def read_toml(path: Path | Traversable) -> dict[str, Any]:
 def bind(model: type[Settings], *layers: Mapping[str, Any]) -> Settings:
     """Return the settings that ``layers`` give, the later ones winning, checked before anything is computed.
 
+    A path stands for its text, as that of the folder of a model.
     ConfigError for an unknown key (naming the nearest one) or a value out of range.
     """
     merged: dict[str, Any] = {}
     for layer in layers:
         merged.update(layer)
+    merged = {key: str(value) if isinstance(value, Path) else value for key, value in merged.items()}
     check_known(merged, model.model_fields, lambda key: _place(key, layers))
     try:
         return model(**merged)
@@ -222,8 +224,8 @@ def as_config_error(error: ValidationError, location: str = "") -> ConfigError:
     if first["type"] not in ("tuple_type", "list_type"):
         rule = first["msg"].lower()
     received = repr(first["input"])[:MOST_SHOWN]
-    # Such as a model that is loaded already, whose representation is long.
-    if first["type"] == "string_type" and not isinstance(first["input"], int | float | list | tuple | dict | None):
+    # A model that is loaded already, whose representation is long.
+    if first["type"] == "string_type" and any(hasattr(first["input"], name) for name in ("encode", "save_pretrained")):
         rule = "is a name; save what is in memory, as by model.save_pretrained(FOLDER), and give the folder"
         received = type(first["input"]).__name__
     return ConfigError(f"{location}{key}: {rule}; received {received}.")
