@@ -85,6 +85,11 @@ def test_a_rare_mark_that_stands_as_often_in_each_row_is_asked_for(tmp_path):
     assert "'~' stands between them. Say that it is between the fields: `delimiter` '~'." in refusal(path)
     (tmp_path / "b.csv").write_text("q~a\nA text of ~ 5 words\nAnother text\n")
     assert samesense.read(tmp_path / "b.csv").texts == ["A text of ~ 5 words", "Another text"]
+    (tmp_path / "c.csv").write_text("Q&A\nR&D costs more\n")
+    assert samesense.read(tmp_path / "c.csv").texts == ["R&D costs more"]
+    (tmp_path / "d.csv").write_text("Q&A\nR&D costs more\nShe likes B&Bs\n")
+    assert refusal(tmp_path / "d.csv").endswith("If it is the name of one column: `delimiter` comma.")
+    assert samesense.read(tmp_path / "d.csv", delimiter="comma").texts == ["R&D costs more", "She likes B&Bs"]
 
 
 @pytest.mark.parametrize(

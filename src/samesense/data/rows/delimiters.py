@@ -123,6 +123,9 @@ def _count_fields(lines: Sequence[str], mark: str) -> int:
 _RARE_MARKS = frozenset("~^§¦¬#$&=+*@\\|" + "".join(map(chr, range(1, 32))))
 """Marks that no text has as often as the next one."""
 
+_FEWEST_ROWS = 2
+"""Rows from which on it is hardly chance that each has a mark as often as the header; no more are looked at."""
+
 
 def refuse_other_delimiter(path: str, name: str, following: Sequence[str]) -> None:
     """Raise DataError if the only name of a header is several names, between which an unusual mark stands.
@@ -136,11 +139,12 @@ def refuse_other_delimiter(path: str, name: str, following: Sequence[str]) -> No
         return
     (mark,) = marks
     count = name.count(mark)
-    is_shared = mark in _RARE_MARKS and bool(following) and all(line.count(mark) == count for line in following)
-    if len(known) > 1 or (is_shared and all(words[::2])):
+    is_shared = len(following) >= _FEWEST_ROWS and all(line.count(mark) == count for line in following)
+    if len(known) > 1 or (mark in _RARE_MARKS and is_shared and all(words[::2])):
         raise DataError(
             f"{path}: the first line, {excerpt(name)}, has the names of several columns, and {mark!r} stands "
-            f"between them. Say that it is between the fields: `delimiter` {_shell(mark)}."
+            f"between them. Say that it is between the fields: `delimiter` {_shell(mark)}. If it is the name of one "
+            "column: `delimiter` comma."
         )
 
 

@@ -164,7 +164,7 @@ def _looks_like_name(source: str | Path) -> bool:
     # A sentence may hold a slash, as in and/or; a name rarely holds a space.
     if " " in text.strip():
         return False
-    return "/" in text or leads_to(text, Path.exists) or folder_and_split(text)[0] is not None
+    return "/" in text or leads_to(text, Path.exists) or (":" in text and folder_and_split(text)[0] is not None)
 
 
 def holds_lines(source: Source) -> bool:
