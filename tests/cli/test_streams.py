@@ -63,6 +63,21 @@ def test_python_without_docstrings_is_refused(shell):
     assert "-OO" in err and "PYTHONOPTIMIZE=2" in err
 
 
+@pytest.mark.parametrize("width", ["0", "3"])
+def test_a_help_ends_on_a_terminal_without_a_width(shell, width):
+    code, out, _ = shell(f"COLUMNS={width} samesense doctor --help")
+    assert (code, "--against" in out) == (0, True)
+
+
+def test_the_home_of_no_user_is_no_file(shell):
+    for line in (
+        "samesense doctor '~no-such-user/x.csv'",
+        "samesense dedup t.txt --model words:w.vec -o '~no-such-user/x'",
+    ):
+        code, _, err = shell(line)
+        assert (code, "Traceback" in err) == (2, False), err
+
+
 def test_a_full_disk_is_said_and_a_reader_that_left_is_none(shell):
     code, _, err = shell("samesense doctor t.txt >/dev/full")
     assert code == 2 and "No space left" in err and "Exception ignored" not in err

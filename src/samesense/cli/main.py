@@ -137,6 +137,9 @@ def summary_of(command: str) -> str:
     return " ".join(docstring.partition('"""')[0].partition("\n\n")[0].split())
 
 
+LEAST_COLUMNS = 20
+"""Width from which on a help can be wrapped."""
+
 app = make_app()
 
 
@@ -147,6 +150,7 @@ def main(arguments: list[str] | None = None) -> None:
         replace_closed_streams()
         write_utf8()
         _refuse_missing_docstrings()
+        _drop_narrow_width()
         # Before their import, at which they read these variables.
         _silence_libraries()
         let_threads_sleep()
@@ -168,9 +172,19 @@ def main(arguments: list[str] | None = None) -> None:
             drop_output()
             sys.exit(0)
         reason = system_reason(error)
+        # What pathlib raises for ~name where there is no such user.
+        if isinstance(error, RuntimeError) and "home directory" in str(error):
+            reason = "~ leads to no home folder. Write the path in full."
         if reason is None:
             raise
         _fail(f"a file or folder cannot be read or written: {reason}")
+
+
+def _drop_narrow_width() -> None:
+    """Leave out a width of the terminal that no help fits in, such as ``COLUMNS=0``: the help would never end."""
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdecimal() and int(columns) < LEAST_COLUMNS:
+        del os.environ["COLUMNS"]
 
 
 def _refuse_missing_docstrings() -> None:

@@ -340,7 +340,8 @@ SNIFFED_LINES = 1000
 
 def missing_file_error(source: str) -> DataError:
     """Build the error for a missing file."""
-    if message := broken_link(Path(source).expanduser()):
+    # ~name of no user leads nowhere.
+    if leads_to(source, Path.is_symlink) and (message := broken_link(Path(source).expanduser())):
         return DataError(message)
     return DataError(f"{source}: there is no such file. Check the spelling and the working directory.")
 
