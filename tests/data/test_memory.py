@@ -326,3 +326,13 @@ def test_objects_with_fields_are_rows():
         assert (read.pairs()[0], read.labels) == (ROWS[0][:2], [row[2] for row in ROWS]), kind
     data = samesense.read(ROWS)
     assert samesense.doctor([data, data])[1].rows == len(ROWS), "PairData are sources"
+
+
+@pytest.mark.parametrize("labels", [["positive", "negative"], ["neutral", "positive", "negative"]])
+def test_third_cells_of_few_words_are_labels_and_no_negatives(labels):
+    rows = [(f"a text {number}", f"words {number}", labels[number % len(labels)]) for number in range(9)]
+    with pytest.raises(DataError, match=r"no label is known: column 'score' holds '.* \(\d\), '.* Replace them by"):
+        samesense.read(rows)
+    triplets = [(first, second, f"{third} words") for first, second, third in rows]
+    assert samesense.read(triplets).kind == "triplet"
+    assert samesense.read([("king", "queen", "car"), ("man", "woman", "bus")] * 5).kind == "triplet"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from itertools import chain, islice
 from numbers import Number
@@ -270,9 +270,9 @@ def _plain_rows(rows: Iterable[Any]) -> Iterator[tuple[int, dict[str, object]]]:
     first = [_cells_of(row) for row in islice(remaining, _FORM)]
     _refuse_frames(first[:1])
     # A text of three characters is a sequence of length 3 as well.
-    threes = (row for row in first if isinstance(row, Sequence) and not isinstance(row, str) and len(row) == 3)
+    threes = [row for row in first if isinstance(row, Sequence) and not isinstance(row, str) and len(row) == 3]
     # The same names for all rows, decided by most of the first ones.
-    names = _names_of([row[2] for row in threes])
+    names = _names_of(threes)
     for number, row in enumerate(chain(first, map(_cells_of, remaining)), 1):
         if isinstance(row, Mapping):
             _check_names(number, row)
@@ -361,10 +361,27 @@ def _cells_of(row: Any) -> Any:
     return fields_of(row) or row
 
 
-def _names_of(thirds: Sequence[Any]) -> tuple[str, ...]:
+def _names_of(rows: Sequence[Sequence[Any]]) -> tuple[str, ...]:
     """Return the column names of rows of three cells: most third cells are numbers, classes or texts."""
+    thirds = [row[2] for row in rows]
     forms = [_form_of(third) for third in translate_yes_no(thirds, "The third cell of rows in memory")]
-    return max((_SCORED, _NLI, _TRIPLET), key=forms.count)
+    names = max((_SCORED, _NLI, _TRIPLET), key=forms.count)
+    if names == _TRIPLET and _are_labels(thirds, {str(row[0]) for row in rows}):
+        return _SCORED
+    return names
+
+
+_MOST_LABELS = 10
+_LONGEST_LABEL = 20
+_ROWS_OF_A_LABEL = 3
+
+
+def _are_labels(cells: Sequence[Any], anchors: Collection[str]) -> bool:
+    """Return whether cells are labels in words of no known meaning: few single words, which many anchors share."""
+    words = {str(cell) for cell in cells}
+    if len(words) > _MOST_LABELS or len(anchors) < _ROWS_OF_A_LABEL * len(words):
+        return False
+    return all(len(word) <= _LONGEST_LABEL and " " not in word.strip() for word in words)
 
 
 def _form_of(third: Any) -> tuple[str, ...]:
