@@ -124,7 +124,9 @@ def system_reason(error: Exception, fix: str = "") -> str | None:
     number = _system_number(error)
     if number is None and not isinstance(error, OSError):
         return None
-    reason = f" ({os.strerror(number)})" if number and os.strerror(number) not in str(error) else ""
+    reason = ""
+    if number and os.strerror(number) not in str(error):
+        reason = f" ({os.strerror(number)})"
     message = _without_temporary_names(str(error))
     if str(error).startswith("[Errno 2] No usable temporary directory"):
         fix = _IN_TEMPORARY

@@ -243,7 +243,9 @@ def clear_temporary(folder: Path, name: str = "") -> None:
 
     The files of running processes stay: not every writer holds a lock.
     """
-    pattern = re.compile(rf"{re.escape(beside_path(Path(name)).name)}{TEMPORARY_ENDING}") if name else TEMPORARY
+    pattern = TEMPORARY
+    if name:
+        pattern = re.compile(rf"{re.escape(beside_path(Path(name)).name)}{TEMPORARY_ENDING}")
     for path in folder.glob(".*.part"):
         match = pattern.fullmatch(path.name)
         if match is not None and not _has_writer(path, match["process"]):

@@ -175,7 +175,10 @@ def _accuracies(x: Narrow, classes: Classes, held_rows: Marks, weights: Narrow) 
     for first in range(0, len(x), BLOCK_ROWS):
         rows = slice(first, first + BLOCK_ROWS)
         margins = (x[rows] @ weights.reshape(len(weights), -1)).reshape(-1, *weights.shape[1:])
-        predicted = margins[..., 0] > 0 if weights.shape[2] == 1 else margins.argmax(axis=2)
+        if weights.shape[2] == 1:
+            predicted = margins[..., 0] > 0
+        else:
+            predicted = margins.argmax(axis=2)
         correct += ((predicted == classes[rows, None]) & held_rows[rows]).sum(axis=0)
     accuracies: Floats = correct / held_rows.sum(axis=0)
     return accuracies

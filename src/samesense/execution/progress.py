@@ -63,7 +63,10 @@ def progress_bar(
     """
     is_visible = is_shown()
     if inner and is_visible:
-        is_visible = not _open[-1].unit if _open else is_shown_alone()
+        if _open:
+            is_visible = not _open[-1].unit
+        else:
+            is_visible = is_shown_alone()
         # Names the operation that this one is part of.
         if len(_open) > 1:
             desc += f" ({_open[-1].desc})"

@@ -86,7 +86,10 @@ def best_threshold(
     taken = np.append(0, taken)
     positives = hits[-1]
     # 2 hits - taken rises with the accuracy.
-    quality = 2 * hits - taken if metric == "accuracy" else 2 * hits / (taken + positives)
+    if metric == "accuracy":
+        quality = 2 * hits - taken
+    else:
+        quality = 2 * hits / (taken + positives)
     if dividing and len(values) > 1:
         # The two ends call nothing or everything positive.
         return _between(values, 1 + int(np.argmax(quality[1:-1])))

@@ -23,7 +23,9 @@ _DECLARED_MARK = re.compile(r"sep=([;,|\t])")
 
 def declared_delimiter(first: Sequence[Line]) -> str:
     """Return the delimiter that the first line declares, as Excel's ``sep=;`` does; ``""`` for none."""
-    declaration = _DECLARED_MARK.fullmatch(first[0][1].strip("\r\n ").strip('"')) if first else None
+    declaration = None
+    if first:
+        declaration = _DECLARED_MARK.fullmatch(first[0][1].strip("\r\n ").strip('"'))
     if declaration is None:
         return ""
     return declaration[1]

@@ -160,7 +160,10 @@ def _counts(features: Features, unknown: int | None) -> tuple[Tensor, Tensor] | 
     mask = features.get("attention_mask")
     if ids is None:
         return None
-    is_unknown = torch.zeros_like(ids, dtype=torch.bool) if unknown is None else ids == unknown
+    if unknown is not None:
+        is_unknown = ids == unknown
+    else:
+        is_unknown = torch.zeros_like(ids, dtype=torch.bool)
     if mask is not None and mask.shape == ids.shape:  # padded rows
         return mask.sum(dim=1), (is_unknown & mask.bool()).sum(dim=1)
     if "offsets" not in features:

@@ -427,7 +427,9 @@ def checked_pairs(pairs: Iterable[Any]) -> list[Pair]:
     for index, pair in enumerate(items):
         # A text of two letters is a sequence of two texts, but not a pair.
         is_pair = not isinstance(pair, str) and isinstance(pair, Sequence | np.ndarray) and len(pair) == 2
-        problem = next(filter(None, map(text_problem, pair)), "") if is_pair else "it is no pair"
+        problem = "it is no pair"
+        if is_pair:
+            problem = next(filter(None, map(text_problem, pair)), "")
         if problem:
             raise DataError(
                 f"Pairs are of two texts each, (text, text); received {str(pair)[:60]!r} at place {index}: {problem}."

@@ -219,7 +219,9 @@ class Service(ABC, Generic[Item]):
         """
         longest = self.serving.tokens.longest
         long = [index for index, size in enumerate(sizes) if size > longest]
-        may_truncate = self.serving.long == "cut" if truncate is None else truncate
+        may_truncate = truncate
+        if truncate is None:
+            may_truncate = self.serving.long == "cut"
         if long and not may_truncate:
             message = f"The model reads {longest} tokens; {what} {long[0]} of '{param}' has {sizes[long[0]]}. Split it."
             raise invalid(message, param=param, status=413)

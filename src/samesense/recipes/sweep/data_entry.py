@@ -85,7 +85,9 @@ class DataEntry(ReadingKeys):
     def sources(self) -> list[str]:
         """Return the sources of training, of selection if there is one, and of the tests."""
         tests = [test if isinstance(test, str) else test.source for test in self.tests().values()]
-        dev = [self.dev] if self.held_out() is None and self.dev != "none" else []
+        dev = []
+        if self.held_out() is None and self.dev != "none":
+            dev = [self.dev]
         return [self.train, *dev, *tests]
 
     def options_of(self, test: str | TestSource) -> TableOptions:

@@ -286,7 +286,10 @@ def _warn_of_deleted_models(plan: Plan, datasets: set[str], output: Path) -> Non
         cells = [cell for cell in plan.every if cell.dataset == dataset and cell.seed is not None]
         folders_of_cells = [cell.folder(output) for cell in cells]
         done = [folder for folder in folders_of_cells if status_of(folder) == "finished"]
-        folders = done if plan.file.keep == "all" or not done else [max(done, key=_best_dev)]
+        if plan.file.keep == "all" or not done:
+            folders = done
+        else:
+            folders = [max(done, key=_best_dev)]
         gone += [folder for folder in folders if not (folder / "model").is_dir()]
     if gone:
         logger.warning(

@@ -120,7 +120,10 @@ def rows_by_set(
 def _broken(title: str, width: float) -> str:
     """Return a title broken into as few lines as fit above the axes of a figure ``width`` inches wide."""
     most = round((width - 0.9) * 72 / LETTER)
-    lines = [title.replace("\n", " ")] if letters(title) <= most else title.split("\n")
+    if letters(title) <= most:
+        lines = [title.replace("\n", " ")]
+    else:
+        lines = title.split("\n")
     return "\n".join(broken(line, most) for line in lines)
 
 
@@ -179,7 +182,9 @@ def _tick(value: float) -> str:
 
 def _between(value: float, ratio: float) -> str:
     """Return the label of a minor tick: at 2 and 5 in each decade, if the ratio of the speeds is below 100."""
-    leading = round(value / 10 ** (len(str(int(value))) - 1)) if value >= 1 else 0
+    leading = 0
+    if value >= 1:
+        leading = round(value / 10 ** (len(str(int(value))) - 1))
     if leading in (2, 5) and ratio < 100:
         return _tick(value)
     return ""
