@@ -69,6 +69,10 @@ def test_a_help_ends_on_a_terminal_without_a_width(shell, width):
     assert (code, "--against" in out) == (0, True)
 
 
+def test_a_device_is_no_missing_file(shell):
+    assert "/dev/null: this is no file, but a device" in shell("samesense doctor /dev/null")[2]
+
+
 def test_the_home_of_no_user_is_no_file(shell):
     for line in (
         "samesense doctor '~no-such-user/x.csv'",

@@ -87,7 +87,7 @@ def test_iterators_are_read_once_and_what_holds_no_texts_is_refused(model, remem
     np.testing.assert_array_equal(model.encode(text for text in TEXTS), model.encode(TEXTS))
     frame = pd.DataFrame({"text": TEXTS})
     np.testing.assert_array_equal(model.encode(frame["text"]), model.encode(TEXTS))
-    for wrong in (frame, {"text": TEXTS}, None, 3):
+    for wrong in (frame, {"text": TEXTS}, None, 3, np.array("one text")):
         with pytest.raises(DataError, match=f"Texts are given in a list; received {type(wrong).__name__}"):
             model.encode(wrong)
     with pytest.raises(DataError, match="Pairs are given in a list; received NoneType"):

@@ -343,6 +343,8 @@ def missing_file_error(source: str) -> DataError:
     # ~name of no user leads nowhere.
     if leads_to(source, Path.is_symlink) and (message := broken_link(Path(source).expanduser())):
         return DataError(message)
+    if leads_to(source, Path.exists) and not leads_to(source, Path.is_dir):
+        return DataError(f"{source}: this is no file, but a device, a socket or a pipe, which is not read here.")
     return DataError(f"{source}: there is no such file. Check the spelling and the working directory.")
 
 

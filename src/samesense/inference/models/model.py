@@ -409,9 +409,11 @@ def as_sequence(items: Any, what: str) -> Sequence[Any]:
 
     DataError, which names ``what`` is needed, for a table or a mapping, whose names would be taken for texts.
     """
-    if isinstance(items, Sequence | np.ndarray):
+    # A single value of NumPy, an array without dimensions, cannot be iterated over.
+    is_single = isinstance(items, np.ndarray) and not items.shape
+    if isinstance(items, Sequence | np.ndarray) and not is_single:
         return items  # type: ignore[return-value]  # an array has a length and an order, but is no Sequence
-    if isinstance(items, Mapping) or hasattr(items, "columns") or not isinstance(items, Iterable):
+    if is_single or isinstance(items, Mapping) or hasattr(items, "columns") or not isinstance(items, Iterable):
         raise DataError(
             f'{what} are given in a list; received {type(items).__name__}. Of a table give a column: table["text"].'
         )
