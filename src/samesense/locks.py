@@ -43,14 +43,9 @@ def only_writer_of(path: Path) -> Iterator[None]:
     message = f"An output has one writer at a time, and another process writes to {path}. Wait for it, or name another."
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = beside_path(path, LOCK)
-    with _held(lock, message):
+    with _held(lock, message), _removing(lock):
         clear_temporary(path.parent, path.name)
-        try:
-            yield
-        finally:
-            # Windows removes no file that is open.
-            with suppress(OSError):
-                lock.unlink()
+        yield
 
 
 @contextmanager
@@ -58,12 +53,18 @@ def in_turn(path: Path) -> Iterator[None]:
     """Hold a file for a moment, to read it and write it again; another process that does so is waited for."""
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = beside_path(path, LOCK)
-    with _acquire(lock):
-        try:
-            yield
-        finally:
-            with suppress(OSError):
-                lock.unlink()
+    with _acquire(lock), _removing(lock):
+        yield
+
+
+@contextmanager
+def _removing(lock: Path) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        # Windows removes no file that is open.
+        with suppress(OSError):
+            lock.unlink()
 
 
 @contextmanager
