@@ -329,10 +329,12 @@ def test_objects_with_fields_are_rows():
 
 
 @pytest.mark.parametrize("labels", [["positive", "negative"], ["neutral", "positive", "negative"]])
-def test_third_cells_of_few_words_are_labels_and_no_negatives(labels):
+def test_third_cells_of_few_words_may_be_labels_or_negatives(labels):
     rows = [(f"a text {number}", f"words {number}", labels[number % len(labels)]) for number in range(9)]
-    with pytest.raises(DataError, match=r"no label is known: column 'score' holds '.* \(\d\), '.* Replace them by"):
+    with pytest.raises(DataError, match=rf"are few words, {', '.join(map(repr, labels))}: .* Name negatives in dicts"):
         samesense.read(rows)
+    named = [dict(zip(("anchor", "positive", "negative"), row, strict=True)) for row in rows]
+    assert samesense.read(named).kind == "triplet"
     triplets = [(first, second, f"{third} words") for first, second, third in rows]
     assert samesense.read(triplets).kind == "triplet"
     assert samesense.read([("king", "queen", "car"), ("man", "woman", "bus")] * 5).kind == "triplet"

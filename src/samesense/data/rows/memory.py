@@ -17,7 +17,7 @@ from samesense.data.conventions.yes_no import translate_yes_no
 from samesense.data.rows.columnar import BATCH, UNLABELLED, Convert, arrow_rows, class_names, to_names
 from samesense.data.rows.delimited import refuse_repeated
 from samesense.errors import DataError
-from samesense.failures import excerpt, first_line
+from samesense.failures import abridged, excerpt, first_line
 
 SENTENCE = "sentence"
 """Name of the column of rows that are texts."""
@@ -366,22 +366,27 @@ def _names_of(rows: Sequence[Sequence[Any]]) -> tuple[str, ...]:
     thirds = [row[2] for row in rows]
     forms = [_form_of(third) for third in translate_yes_no(thirds, "The third cell of rows in memory")]
     names = max((_SCORED, _NLI, _TRIPLET), key=forms.count)
-    if names == _TRIPLET and _are_labels(thirds, {str(row[0]) for row in rows}):
-        return _SCORED
+    if names == _TRIPLET:
+        _refuse_words_as_negatives(thirds, {str(row[0]) for row in rows})
     return names
 
 
 _MOST_LABELS = 10
 _LONGEST_LABEL = 20
-_ROWS_OF_A_LABEL = 3
+_ANCHORS_OF_A_LABEL = 3
 
 
-def _are_labels(cells: Sequence[Any], anchors: Collection[str]) -> bool:
-    """Return whether cells are labels in words of no known meaning: few single words, which many anchors share."""
-    words = {str(cell) for cell in cells}
-    if len(words) > _MOST_LABELS or len(anchors) < _ROWS_OF_A_LABEL * len(words):
-        return False
-    return all(len(word) <= _LONGEST_LABEL and " " not in word.strip() for word in words)
+def _refuse_words_as_negatives(cells: Sequence[Any], anchors: Collection[str]) -> None:
+    """Raise DataError for few single words that many anchors share: labels of no known meaning, or negatives."""
+    words = list(dict.fromkeys(map(str, cells)))
+    if len(words) > _MOST_LABELS or len(anchors) < _ANCHORS_OF_A_LABEL * len(words):
+        return
+    if all(len(word) <= _LONGEST_LABEL and " " not in word.strip() for word in words):
+        raise DataError(
+            f"The third cells of rows in memory are few words, {abridged(list(map(repr, words)), 5)}: labels whose "
+            "meaning is not known, or negatives. Replace labels by numbers: the higher, the closer the two texts. Name "
+            'negatives in dicts: {"anchor": ..., "positive": ..., "negative": ...}.'
+        )
 
 
 def _form_of(third: Any) -> tuple[str, ...]:
