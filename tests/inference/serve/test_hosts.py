@@ -144,3 +144,37 @@ def test_over_a_socket(head, status):
     ):
         caller.sendall(b"GET /v1/models HTTP/1.1\r\n" + head + b"\r\n")
         assert caller.recv(1000).split()[1] == str(status).encode()
+
+
+@pytest.mark.parametrize(
+    ("line", "status"),
+    [
+        ("GET /health", 200),
+        ("HEAD /health", 200),
+        ("OPTIONS /health", 200),
+        ("OPTIONS /", 200),
+        ("GET /", 200),
+        ("HEAD /", 200),
+        ("GET /v1/models", 421),
+        ("GET /metrics", 421),
+        ("OPTIONS /v1/models", 421),
+        ("POST /health", 421),
+        ("GET /health HTTP/1.0\r\nHost: evil.example\r\nX:", 421),
+        ("HEAD /v1/models HTTP/1.0\r\nHost: localhost\r\nX:", 200),
+        ("HEAD /metrics HTTP/1.0\r\nHost: localhost\r\nX:", 200),
+    ],
+)
+def test_health_checks_of_http_1_0_need_no_host(line, status):
+    from samesense.inference.serve.http.app import build_app
+    from samesense.inference.serve.services import Services
+    from tests.inference.serve.toy import served
+
+    services = Services([served()])
+    with (
+        listening(build_app(services, hosts=["localhost"]), services) as server,
+        socket.create_connection(("127.0.0.1", server.port), 10) as caller,
+    ):
+        caller.sendall(f"{line} HTTP/1.0\r\n\r\n".encode())
+        head, _, body = b"".join(iter(lambda: caller.recv(1 << 16), b"")).partition(b"\r\n\r\n")
+    assert head.split()[1] == str(status).encode()
+    assert bool(body) == line.startswith(("GET", "POST")) or status == 421

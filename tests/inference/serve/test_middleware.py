@@ -1,3 +1,4 @@
+import gzip
 import socket
 import threading
 import time
@@ -51,6 +52,20 @@ def test_a_body_that_is_too_large_is_refused_announced_or_not():
             caller.sendall(b"POST /v1/embeddings HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
             caller.sendall(b"3e9\r\n" + b" " * 1001 + b"\r\n")
             assert b" 413 " in caller.recv(1000).splitlines()[0]
+
+
+@pytest.mark.parametrize(("encoding", "status"), [("gzip", 415), ("br, gzip", 415), ("identity", 200), ("", 200)])
+def test_a_compressed_body_is_refused_with_its_name(encoding, status):
+    raw = b'{"input": "x"}'
+    if status == 415:
+        raw = gzip.compress(raw)
+    with running() as server:
+        headers = {"Content-Encoding": encoding}
+        answered, answer, back = server.call("POST", "/v1/embeddings", raw=raw, headers=headers)
+    assert answered == status
+    if status == 415:
+        assert back["accept-encoding"] == "identity" and answer["error"]["code"] == "unsupported_encoding"
+        assert f"Content-Encoding: {encoding}. Send the JSON as it is" in answer["error"]["message"]
 
 
 def test_an_unfinished_request_is_given_up():

@@ -36,6 +36,9 @@ class RequestError(Exception):
         # HTTP wants this header in every answer of 401.
         if self.status == 401:
             headers["WWW-Authenticate"] = "Bearer"
+        # Source: RFC 9110, 12.5.3: of 415, this header says which encodings are read.
+        if self.status == 415:
+            headers["Accept-Encoding"] = "identity"
         return headers
 
     def body(self) -> dict[str, Any]:

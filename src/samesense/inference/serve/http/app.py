@@ -71,20 +71,35 @@ def build_app(
 def _add_information(app: FastAPI, services: Services, *, with_labels: bool) -> None:
     add_page(app, "index.html")
 
+    def status_of() -> tuple[str, int]:
+        if services.stopping:
+            return "stopping", 503
+        if not services.alive:
+            return "broken", 503
+        return "ok", 200
+
+    @app.head("/health", include_in_schema=False)
     @app.get("/health")
     async def health() -> JSONResponse:
-        status = "ok" if services.alive else "broken"
-        if services.stopping:
-            status = "stopping"
+        status, code = status_of()
         models = [service.facts() for service in services.all]
         labels = shown_scale() if with_labels else None
         facts = {"status": status, "models": models, "labels": labels}
-        return JSONResponse(facts, 200 if status == "ok" else 503)
+        return JSONResponse(facts, code)
 
+    # HAProxy's `option httpchk` asks for the options of "/".
+    @app.options("/", include_in_schema=False)
+    @app.options("/health", include_in_schema=False)
+    async def health_status() -> Response:
+        _, code = status_of()
+        return Response(status_code=code, headers={"Allow": "GET, HEAD, OPTIONS"})
+
+    @app.head("/metrics", include_in_schema=False)
     @app.get("/metrics")
     async def metrics() -> Response:
         return Response(services.metrics.text(), media_type="text/plain; version=0.0.4")
 
+    @app.head("/v1/models", include_in_schema=False)
     @app.get("/openai/v1/models", include_in_schema=False)
     @app.get("/models", include_in_schema=False)
     @app.get("/v1/models")

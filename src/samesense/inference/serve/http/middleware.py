@@ -20,14 +20,17 @@ from samesense.inference.serve.traffic import SMALL_BODY, VALUE_BYTES, BodyBytes
 logger = logging.getLogger(__name__)
 
 OPEN = ("/", "/health")
-"""Paths of GET that need no key: the page holds no data, and health checks have no key."""
+"""Paths that need no key and no header Host: the page holds no data, and health checks send neither."""
+
+OPEN_METHODS = ("GET", "HEAD", "OPTIONS")
+"""Methods of health checks."""
 
 ALWAYS = ("/health", "/metrics")
 """Paths that are answered while the server stops."""
 
 
 class RequestMiddleware:
-    """ASGI middleware: refuses with 401, 408, 413, 421 or 503 before anything is parsed, and counts every request.
+    """ASGI middleware: refuses with 401, 408, 413, 415, 421 or 503 before anything is parsed, and counts every request.
 
     A request must send one of ``keys`` and name one of ``hosts``; an empty list lets everyone in. The check of the Host
     header protects against DNS rebinding: a hostile page that resolves its own name to this machine sends that name.
@@ -108,13 +111,16 @@ class RequestMiddleware:
         _, path = _split_prefix(scope)
         if self._traffic.stopping and path not in ALWAYS:
             raise _stopping()
-        if self._hosts and host_name(Headers(scope=scope).getlist("host")) not in self._hosts:
+        is_open = scope["method"] in OPEN_METHODS and path in OPEN
+        names = Headers(scope=scope).getlist("host")
+        # Health checks in HTTP/1.0 send no Host. Every browser sends one, so that nothing is rebound by its absence.
+        is_health_check = is_open and not names
+        if self._hosts and not is_health_check and host_name(names) not in self._hosts:
             raise RequestError(
                 421,
                 "The header Host must name this server; `samesense serve --allowed-host NAME` allows more names.",
                 code="unknown_host",
             )
-        is_open = scope["method"] in ("GET", "HEAD") and path in OPEN
         if self._keys and not is_open and not self._has_key(scope):
             raise RequestError(
                 401,
@@ -133,8 +139,9 @@ class RequestMiddleware:
         return any(matches)
 
     async def _read(self, scope: Scope, receive: Receive, size: BodyBytes) -> bytes:
-        """Return the body of a request; RequestError 413 if it is too large, 408 if it does not arrive in time."""
+        """Return the body of a request; RequestError 413 if it is too large, 415 if compressed, 408 if late."""
         limits = self._traffic.limits
+        _check_encoding(scope)
         announced = Headers(scope=scope).get("content-length", "0")
         # isdigit alone is true for signs that int() refuses, such as a superscript two.
         if announced.isascii() and announced.isdigit():
@@ -177,6 +184,18 @@ def _split_prefix(scope: Scope) -> tuple[str, str]:
     if not f"{path}/".startswith(f"{prefix}/"):
         return "", _plain_path(path)
     return prefix, _plain_path(path.removeprefix(prefix))
+
+
+def _check_encoding(scope: Scope) -> None:
+    """Raise RequestError 415 for a compressed body: a few bytes of one may unpack to gigabytes."""
+    encodings = ", ".join(Headers(scope=scope).getlist("content-encoding"))
+    if encodings.strip().lower() not in ("", "identity"):
+        raise RequestError(
+            415,
+            f"The body must not be compressed; received the header Content-Encoding: {encodings[:100]}. Send the JSON "
+            "as it is, without this header.",
+            code="unsupported_encoding",
+        )
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:

@@ -26,6 +26,7 @@ def add_page(app: FastAPI, name: str) -> None:
     page = page_of(name)
     headers = {"Content-Security-Policy": policy(page), "Referrer-Policy": "no-referrer"}
 
+    @app.head("/", include_in_schema=False)
     @app.get("/", include_in_schema=False)
     async def index() -> Response:
         return Response(page, media_type="text/html", headers=headers)
