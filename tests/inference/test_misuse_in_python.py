@@ -363,3 +363,17 @@ def test_a_list_of_names_of_files_is_no_list_of_texts(model, tmp_path, monkeypat
     with pytest.raises(DataError, match="is a file"):
         samesense.match(["a cat"], ["a.txt"], model=model)
     assert len(samesense.dedup(["a.txt", "no file"], model=model).kept) == 2
+
+
+@pytest.mark.parametrize(
+    ("data", "received"),
+    [
+        ({"text": ["a cat"]}, "dict"),
+        ([{"text": "a cat"}, {"text": "a dog"}], "a list of dict"),
+        (["a cat sleeps", "a dog runs"], "a list of texts"),
+    ],
+)
+def test_a_collection_of_data_in_memory_is_refused_with_what_to_do(model, tmp_path, data, received):
+    with pytest.raises(ConfigError, match=rf"built from files or folders; received {received}\. Write the data into"):
+        samesense.build_index(tmp_path / "c", data, model=model)
+    assert not (tmp_path / "c").exists()

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from samesense.choices import check_choice
+from samesense.data.rows.memory import Rows
+from samesense.data.rows.sources import as_sources
 from samesense.data.rows.table_options import Header, Quoting, reads_tables
 from samesense.errors import ConfigError
 from samesense.execution.progress import stage
@@ -209,17 +211,11 @@ def build_index(  # noqa: PLR0913 - each is one flag of the command
     from samesense.inference.collection.store import Approximate, Dtype
     from samesense.places import check_folder
 
-    # A string is a sequence too, of its letters.
-    names = [sources] if isinstance(sources, str | Path) else sources
-    if hasattr(names, "columns") or not isinstance(names, Iterable) or isinstance(names, Mapping):
-        raise ConfigError(
-            f"A collection is built from files or folders; received {type(sources).__name__}. Write the data into a "
-            "file first, such as texts.parquet."
-        )
+    names = _checked_names(sources)
     check_choice("vectors", vectors, Dtype)
     check_choice("approximate", approximate, Approximate)
     prepared = prepare(
-        [str(name) for name in names],
+        names,
         columns=columns,
         documents=documents,
         chunk_size=chunk_size,
@@ -231,6 +227,29 @@ def build_index(  # noqa: PLR0913 - each is one flag of the command
     embedder = _embedder(model, precision)
     collection = prepared.build(folder, embedder, dtype=vectors, approximate=approximate, overwrite=overwrite)
     return Index(collection, embedder)
+
+
+def _checked_names(sources: Any) -> list[str]:
+    """Return the names of files and folders; ConfigError for data in memory."""
+    # A string is a sequence too, of its letters.
+    names = [sources] if isinstance(sources, str | Path) else sources
+    if hasattr(names, "columns") or not isinstance(names, Iterable) or isinstance(names, Mapping):
+        raise _in_memory_error(type(sources).__name__)
+    names = list(names)
+    others = [name for name in names if not isinstance(name, str | Path)]
+    if others:
+        raise _in_memory_error(f"a list of {type(others[0]).__name__}")
+    # The name of a folder, which may be misspelt, rarely has a space.
+    if all(" " in str(name) for name in names) and isinstance(as_sources(names)[0], Rows):
+        raise _in_memory_error("a list of texts")
+    return [str(name) for name in names]
+
+
+def _in_memory_error(received: str) -> ConfigError:
+    return ConfigError(
+        f"A collection is built from files or folders; received {received}. Write the data into a file first, such as "
+        "texts.parquet."
+    )
 
 
 def open_index(folder: str | Path, *, model: Any = None) -> Index:
