@@ -198,7 +198,7 @@ def test_quotes_of_windows_that_became_control_characters_are_warned_of():
 def test_pairs_of_a_text_with_itself_are_warned_of_where_they_are_most():
     rows = [(f"text {index}", f"text {index}", index % 2) for index in range(4)]
     warning = (
-        "4 of 4 pairs are a text with itself, which are always as similar: check that the two columns of texts are the "
+        "4 of 4 pairs are a text with itself, which teaches nothing: check that the two columns of texts are the "
         "right ones"
     )
     assert warning in examine(read_pairs(rows)).warnings

@@ -358,7 +358,7 @@ def test_a_list_of_names_of_files_is_no_list_of_texts(model, tmp_path, monkeypat
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.txt").write_text("a cat\na dog\n")
     for call in (samesense.dedup, samesense.mine):
-        with pytest.raises(DataError, match=r"A list is one of texts here, and 'a\.txt' is a file"):
+        with pytest.raises(DataError, match=r"A list holds texts here, and 'a\.txt' is a file"):
             call(["a.txt"], model=model)
     with pytest.raises(DataError, match="is a file"):
         samesense.match(["a cat"], ["a.txt"], model=model)

@@ -72,7 +72,7 @@ def test_losses_batches_and_encoders_that_do_not_go_together():
     with pytest.raises(ConfigError) as error:
         CosentSettings(loss="cross-entropy")
     assert str(error.value) == f"The losses of encoder bi are {', '.join(LOSSES)}; received cross-entropy."
-    with pytest.raises(ConfigError, match=r"What sentence-transformers calls so is nearest to info-nce\.$"):
+    with pytest.raises(ConfigError, match=r"The nearest to that of sentence-transformers is info-nce\.$"):
         choose("auto", {"loss": "CachedMultipleNegativesRankingLoss"}, kind="scored")
     cross = ", ".join(PAIR_LOSSES.names("cross"))
     with pytest.raises(ConfigError, match=rf"^The losses of encoder cross are {cross}; received mse\.$"):

@@ -346,8 +346,8 @@ def _refuse_names_of_files(source: Source) -> None:
         return
     if all(isinstance(name, str) and leads_to(name, Path.is_file) for name in source):
         raise DataError(
-            f"A list is one of texts here, and {source[0]!r} is a file. Give one file by its name alone, and join "
-            "several to one."
+            f"A list holds texts here, and {source[0]!r} is a file. Give the name of one file without a list, and join "
+            "several files into one."
         )
 
 

@@ -61,7 +61,7 @@ class LossSpec:
         return loss
 
 
-_THEIR_NAMES = {
+_NAMES_IN_SENTENCE_TRANSFORMERS = {
     "CoSENTLoss": "cosent",
     "AnglELoss": "angle",
     "CosineSimilarityLoss": "mse",
@@ -76,7 +76,7 @@ _THEIR_NAMES = {
     "BinaryCrossEntropyLoss": "cross-entropy",
     "LambdaLoss": "lambda",
 }
-"""Losses of sentence-transformers by their names there, and the nearest one here."""
+"""Losses of sentence-transformers, and the nearest one here."""
 
 
 class Losses:
@@ -95,10 +95,10 @@ class Losses:
         for spec in self.specs:
             if (spec.name, spec.encoder) == (name, encoder):
                 return spec
-        ours = _THEIR_NAMES.get(str(name).removeprefix("Cached"), "")
-        here = f" What sentence-transformers calls so is nearest to {ours}." if ours in self.names(encoder) else ""
+        nearest = _NAMES_IN_SENTENCE_TRANSFORMERS.get(str(name).removeprefix("Cached"), "")
+        hint = f" The nearest to that of sentence-transformers is {nearest}." if nearest in self.names(encoder) else ""
         raise ConfigError(
-            f"The losses of encoder {encoder} are {', '.join(self.names(encoder))}; received {name}.{here}"
+            f"The losses of encoder {encoder} are {', '.join(self.names(encoder))}; received {name}.{hint}"
         )
 
     def owners(self, setting: str) -> list[str]:

@@ -175,7 +175,7 @@ def _count_warnings(report: DataReport) -> Iterable[str]:
         yield f"{_pairs_are(report.conflicting_pairs)} given different labels: decide which one is right"
     if report.equal_pairs > 0.5 * report.rows:
         yield (
-            f"{report.equal_pairs} of {report.rows} pairs are a text with itself, which are always as similar: check "
+            f"{report.equal_pairs} of {report.rows} pairs are a text with itself, which teaches nothing: check "
             "that the two columns of texts are the right ones"
         )
     if report.duplicate_pairs > 0.2 * report.rows:

@@ -76,8 +76,8 @@ class TrainingRun(Shown):
             )
         elif task is not None and task.metric == "accuracy" and task.role != "held-out sections":
             lines.append(
-                f"next: in Python, samesense.SentenceEncoder({str(self.folder)!r}) before a classifier of scikit-learn "
-                "predicts the classes of other texts"
+                f"next: in Python, samesense.SentenceEncoder({str(self.folder)!r}) makes the features by which a "
+                "classifier of scikit-learn predicts the classes of other texts"
             )
         page = self.folder / "report.html"
         if page.is_file():
