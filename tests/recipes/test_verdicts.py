@@ -293,6 +293,7 @@ def test_a_share_is_held_out_as_in_a_sweep(tmp_path):
     for share in (0.2, "0.2", ".2", "20%"):
         with pytest.raises(ConfigError, match=r'To hold out that share: `dev` "hold 0.2"$'):
             parse_share(share, "dev")
+    assert (parse_share(0.0, "dev"), parse_share("0.00", "dev")) == (None, None), "nothing to hold out"
     for wrong in ("hold", "hold 2", "hold 0.0", "hold 1"):
         with pytest.raises(ConfigError, match="test holds out a share of the training pairs below 1"):
             parse_share(wrong, "test")

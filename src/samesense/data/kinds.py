@@ -15,15 +15,8 @@ from samesense.data.columns.text_columns import (
     is_text_column,
 )
 from samesense.data.columns.unread_columns import log_unread
-from samesense.data.conventions.column_names import (
-    NEGATIVE_NAMES,
-    normalize_name,
-)
-from samesense.data.conventions.named_columns import (
-    named_column,
-    requested_columns,
-    split_columns,
-)
+from samesense.data.conventions.column_names import NEGATIVE_NAMES, normalize_name
+from samesense.data.conventions.named_columns import named_column, requested_columns, split_columns
 from samesense.data.detected_kind import DataKind, DetectedKind
 from samesense.data.extraction.files import holds_document_files, is_document_name
 from samesense.data.pairs.data import PairData

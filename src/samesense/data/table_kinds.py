@@ -43,20 +43,12 @@ from samesense.data.conventions.column_names import (
     spelled_names,
 )
 from samesense.data.conventions.list_cells import ListCellError, is_list, list_in
-from samesense.data.conventions.named_columns import (
-    join_columns,
-    join_names,
-    listed,
-    quote_columns,
-    split_columns,
-)
+from samesense.data.conventions.named_columns import join_columns, join_names, listed, quote_columns, split_columns
 from samesense.data.conventions.numbers import is_quantity
 from samesense.data.conventions.yes_no import are_answers
 from samesense.data.detected_kind import DataKind, DetectedKind
 from samesense.data.documents import TEXT_NAMES
-from samesense.data.rows.sources import (
-    names_in,
-)
+from samesense.data.rows.sources import names_in
 from samesense.errors import DataError
 from samesense.types import Row
 

@@ -37,7 +37,7 @@ LEAST_HELD_OUT = 24
 """Pairs that are held out of very few, where that leaves half: a verdict takes 20, and groups may not add up."""
 
 _HOLD = re.compile(r"hold (0?\.\d+)")
-_SHARE = re.compile(r"0?\.\d+|[1-9]\d?%")
+_SHARE = re.compile(r"0?\.\d*[1-9]\d*|[1-9]\d?%")
 
 
 def parse_share(source: object, name: str) -> float | None:
