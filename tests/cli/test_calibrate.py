@@ -52,6 +52,24 @@ def test_from_graded_labels_to_calibrated_similarity(run, folder, labelled, tmp_
     assert "has graded labels. Calibrate again" in err
 
 
+@pytest.mark.parametrize("command", ["evaluate", "calibrate", "train"])
+def test_labels_that_look_reversed_are_said_once(run, folder, labelled, tmp_path, command):
+    heading, *lines = (labelled / "graded.tsv").read_text(encoding="utf-8").splitlines()
+    cells = [line.split("\t", 1) for line in lines]
+    data = tmp_path / "reversed.tsv"
+    data.write_text("\n".join([heading, *(f"{5 - float(score):g}\t{texts}" for score, texts in cells)]) + "\n")
+    arguments = ["calibrate", folder, "--data", data]
+    if command == "evaluate":
+        arguments = ["evaluate", folder, "--data", data]
+    elif command == "train":
+        arguments = ["train", data, "--model", folder, "--test", data, "--output", tmp_path / "run", "--max-steps", "1"]
+    code, _, err = run(*arguments)
+    # No calibration falls.
+    assert code == (2 if command == "calibrate" else 0), err
+    assert err.count("warning: reversed.tsv: the labels look reversed") == 1
+    assert "if these are distances, write 5 - score in their place" in err
+
+
 def test_yes_and_no(run, folder, labelled):
     code, out, _ = run("calibrate", folder, "--data", labelled / "binary.tsv", "--decide", "f1", "--json")
     rows = [json.loads(line) for line in out.splitlines()]

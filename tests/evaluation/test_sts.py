@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from samesense.errors import DataError, ModelError
-from samesense.evaluation.sts import StsTask, best_spearman, evaluate_pairs
+from samesense.evaluation.sts import StsTask, best_spearman, evaluate_pairs, warn_of_reversed_labels
 from samesense.metrics import bootstrap_interval, pearson, spearman
 from tests.evaluation.toy import pair_data
 from tests.models import made_model
@@ -177,3 +177,38 @@ def test_its_texts_are_the_sentences():
     task = StsTask(pairs())
     assert list(task.texts()) == task.data.sentences1 + task.data.sentences2
     assert (task.suite, task.embeds) == ("sts", False)
+
+
+REVERSALS = {
+    "scored": "write 5 - score in their place",
+    "binary": "if yes and no are exchanged in score",
+    "triplet": "exchange their columns",
+    "nli": "give it by `label_order`",
+}
+
+
+@pytest.mark.parametrize(("kind", "fix"), REVERSALS.items())
+def test_labels_that_fall_where_cosines_rise_look_reversed(kind, fix, caplog):
+    model = made_model(encode=lambda texts: np.ones((len(texts), 2), dtype=np.float32))
+    warn_of_reversed_labels(model, replace(pairs(), kind=kind), -SCORES)
+    (record,) = caplog.records
+    assert record.levelname == "WARNING" and "labels look reversed" in record.message and fix in record.message
+
+
+@pytest.mark.parametrize(
+    ("scores", "embeds", "count"),
+    [
+        (SCORES, True, N),
+        # a weak order, as of hard pairs, and a strong one of few pairs
+        (-0.1 * np.array(LABELS) + np.random.default_rng(1).standard_normal(N), True, N),
+        (-SCORES, True, 19),
+        (-0.5 * np.array(LABELS) + 2 * np.random.default_rng(1).standard_normal(N), True, 20),
+        # scores that are no cosines may be distances themselves
+        (-SCORES, False, N),
+    ],
+)
+def test_labels_look_reversed_only_where_that_is_certain(scores, embeds, count, caplog):
+    encode = (lambda texts: np.ones((len(texts), 2), dtype=np.float32)) if embeds else None
+    model = made_model(lambda _: scores, encode)
+    warn_of_reversed_labels(model, pairs(LABELS[:count]), scores[:count])
+    assert not caplog.records

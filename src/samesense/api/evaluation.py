@@ -79,6 +79,7 @@ def evaluate(  # noqa: PLR0913 - the flags of the command
         UnfinishedError: if there is no figure for a data set; its ``result`` has those of the others.
     """
     from samesense.evaluation.averages import suite_averages
+    from samesense.evaluation.sts import StsTask, warn_of_reversed_labels
     from samesense.evaluation.suites import find_tasks
     from samesense.inference.models.load import load
     from samesense.inference.names import place_of
@@ -111,6 +112,8 @@ def evaluate(  # noqa: PLR0913 - the flags of the command
                     outcome = task.evaluate(loaded)
                     results += outcome.results
                     evidence += outcome.evidence
+                    if isinstance(task, StsTask):
+                        warn_of_reversed_labels(loaded, task.data, outcome.evidence[0].values)
             # An average gets its interval from the evidence of its members, of which none may lack.
             unfinished = {failure.suite for failure in failures}
             complete = [result for result in results if result.task not in unfinished]

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from samesense.data import PairData
+from samesense.data.conventions.numbers import number_text
 from samesense.errors import DataError
 from samesense.evaluation.suite import Average, Suite
 from samesense.evaluation.task import ResultBuilder, Task, timed_scores
-from samesense.metrics import Statistic
+from samesense.metrics import Statistic, bootstrap_interval
 from samesense.metrics.correlation import CORRELATIONS, spearman
 from samesense.metrics.inputs import check_correlates
 from samesense.results.results import WHOLE_SUBSETS, Results
 from samesense.types import Pair, Result, Scorer, Scores, TaskResult
+
+logger = logging.getLogger(__name__)
+
+REVERSED = -0.3
+"""Spearman below which labels look reversed. Hard pairs, as of antonyms or PAWS, bring it to about 0."""
+
+REVERSED_LEVEL = 0.99
+"""Confidence that Spearman is below 0 at all, before labels are called reversed."""
+
+FEWEST_REVERSED = 20
+"""Pairs from which on labels may look reversed."""
 
 MOST_SUBSETS = 30
 """Most subsets; a column with more values is not one of subsets but, say, of identifiers."""
@@ -78,6 +91,39 @@ def evaluate_pairs(model: Scorer, data: PairData, *, intervals: bool = True) -> 
     score for each pair.
     """
     return Results(StsTask(data, intervals=intervals).evaluate(model).results)
+
+
+def warn_of_reversed_labels(model: Scorer, data: PairData, scores: Scores) -> None:
+    """Warn if labels fall where the scores rise, as distances do.
+
+    Only cosines of embeddings are trusted: the scores of a cross-encoder or of a function may be reversed themselves.
+    """
+    if not model.embeds or len(data) < FEWEST_REVERSED:
+        return
+    value = spearman(scores, data.labels)
+    if value >= REVERSED:
+        return
+    _, high = bootstrap_interval(scores, data.labels, "spearman", level=REVERSED_LEVEL)
+    if high >= 0:
+        return
+    logger.warning(
+        f"{data.name}: the labels look reversed: they fall where the cosines of {model.name} rise (Spearman "
+        f"{100 * value:.1f} on {len(data):,} pairs). A label must be larger the more alike two texts are; "
+        f"{_describe_reversal(data)}"
+    )
+
+
+def _describe_reversal(data: PairData) -> str:
+    """Say how labels are turned round."""
+    if data.kind == "triplet":
+        return "if positives and negatives are exchanged, exchange their columns"
+    if data.kind == "binary":
+        return f"if yes and no are exchanged in {data.label_column}, exchange them"
+    if data.kind == "nli":
+        return f"if {data.label_column} has its classes in another order, give it by `label_order`"
+    if data.scale is None:
+        return f"if these are distances, write - {data.label_column} in their place"
+    return f"if these are distances, write {number_text(sum(data.scale))} - {data.label_column} in their place"
 
 
 def best_spearman(labels: Sequence[float]) -> float:

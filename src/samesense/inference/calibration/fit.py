@@ -14,6 +14,7 @@ from samesense.data.conventions.scales import Scale
 from samesense.data.pairs.data import PairData
 from samesense.data.pairs.folds import FOLDS, Folds, fold_numbers
 from samesense.errors import ConfigError, DataError
+from samesense.evaluation.sts import warn_of_reversed_labels
 from samesense.inference.calibration.calibration import (
     FITS,
     PRECISIONS,
@@ -188,6 +189,7 @@ def calibrate(
     seconds = time.perf_counter() - started
     if is_constant(scores):
         raise DataError(f"A calibration needs scores that differ; the model gives {scores[0]:g} for every pair.")
+    warn_of_reversed_labels(model, data, scores)
     shape = settings.shape
     if shape == "auto":
         shape = "isotonic" if data.graded else "logistic"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from samesense.errors import ModelError
-from samesense.evaluation.sts import evaluate_pairs
+from samesense.evaluation.sts import evaluate_pairs, warn_of_reversed_labels
 from samesense.execution.progress import stage
 from samesense.inference.models.load import load
 from samesense.inference.models.model import Model
@@ -63,6 +63,10 @@ def measure_start(
             "the start was never tuned for sentences, as it does not find plain paraphrases; where labels are few, one "
             "that was tuned goes much further, such as `model` default"
         )
+    for compared_set in sets.compared:
+        if isinstance(compared_set, ComparedSet) and compared_set.name in start.by_set:
+            scores = start.by_set[compared_set.name].evidence[0].values
+            warn_of_reversed_labels(scorer, compared_set.data, scores)
     for name, why in start.failures.items():
         logger.warning(f"the start has no figure on {name}, and the trained model is not compared with it: {why}")
     return start
