@@ -47,6 +47,7 @@ TEXTS_ALONE = {
     "quotation marks of the Penn Treebank": lines("`` {} '' he said ."),
     "indented lines": lines("\t{}"),
     "lines indented further and further": "The boats\n" + lines("\t{}") + lines("\t\t\t{}") * 3,
+    "names before indented lines": "boat\t\t\tA small ship.\n" + lines("\t\t\t{}"),
     "a tab after each line": lines("{}\t"),
     "verse with commas at its ends": "Roses are red,\nViolets are blue,\nSugar is sweet,\nAnd so are you,\n",
     "the start of a long tuple": lines("({}", texts=["'ab', 'cd', " * 20_000 + "x"] * 2),

@@ -262,7 +262,7 @@ _FEWEST_TABS = 3
 
 
 def _count_between_fields(lines: Sequence[str], mark: str) -> int:
-    """Return how many marks most lines have; 0 if they differ, or the marks only indent the lines."""
+    """Return how many marks most lines have; 0 if they differ, or the marks indent the lines."""
     stripped = [line.strip() for line in lines]
     # As written first: the first or last cell of a row may be empty.
     for candidates in (lines, stripped):
@@ -271,7 +271,12 @@ def _count_between_fields(lines: Sequence[str], mark: str) -> int:
         is_shared = _is_most if count >= _FEWEST_TABS else _are_nearly_all
         if not count or not is_shared(counts.count(count), lines):
             continue
-        if any(mark in text for text, marks in zip(stripped, counts, strict=True) if marks == count):
+        texts = [text for text, marks in zip(stripped, counts, strict=True) if marks == count]
+        indented = sum(
+            line.startswith(mark * count) for line, marks in zip(candidates, counts, strict=True) if marks == count
+        )
+        # A few names may stand before indented lines, as in glossaries.
+        if 2 * indented <= len(texts) and any(mark in text for text in texts):
             return count
     return 0
 
