@@ -29,7 +29,6 @@ def held_out_values(
 ) -> Scores:
     """Return each score mapped by a map that was fitted on the other folds ``(n,)``."""
     values = np.empty_like(scores)
-    # Chosen on the other folds, so that no threshold is judged by pairs that chose it.
     for fold in np.unique(folds):
         held = folds == fold
         values[held] = fit(scores[~held], labels[~held])(scores[held])
@@ -53,6 +52,7 @@ def decision_quality(scores: Scores, right: Scores, folds: Folds, used: Threshol
     (1 for a yes, 0 for a no) and folds are ``(n,)``.
     """
     called: dict[ThresholdTarget, Scores] = {target: np.empty_like(scores) for target in TARGETS}
+    # Chosen on the other folds, so that no threshold is judged by pairs that chose it.
     for fold in np.unique(folds):
         held = folds == fold
         for target in TARGETS:
