@@ -67,6 +67,14 @@ def check_choice(name: str, value: object, choices: Any, *, optional: bool = Fal
         raise ConfigError(f"`{name}` is one of {', '.join(words)}; received {value!r}.")
 
 
+def check_output_name(output: object) -> None:
+    """Raise ConfigError unless ``output`` is the name of a file or a folder."""
+    if not isinstance(output, str | Path):
+        raise ConfigError(
+            f"`output` is the name of a file or a folder; received {output!r}. Example: output='runs/mine'"
+        )
+
+
 def check_list(name: str, values: object) -> None:
     """Raise ConfigError for one value where a list is needed: a text would be taken for a list of its letters."""
     if isinstance(values, str | Path) or not isinstance(values, Iterable):

@@ -2,6 +2,7 @@
 
 import json
 from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -240,6 +241,7 @@ def test_lines_that_may_be_a_table_are_texts_with_one_warning(tmp_path, content,
         ([np.bool_(True), np.bool_(False)], [1.0, 0.0]),
         ([np.float32(0.5), np.float32(2)], [0.5, 2.0]),
         ([Decimal("0.5"), Decimal(2)], [0.5, 2.0]),
+        ([Fraction(1, 2), Fraction(2)], [0.5, 2.0]),
     ],
 )
 def test_labels_as_people_write_them(labels, values):

@@ -185,6 +185,28 @@ def test_a_word_that_is_none_of_the_choices_is_refused(model, call, name, tmp_pa
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("output", [None, 3, ["runs/mine"]])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda output: samesense.train("data.tsv", output=output),
+        lambda output: samesense.cross_validate("data.tsv", folds=3, output=output),
+        lambda output: samesense.distil("texts.txt", teacher="model", output=output),
+        lambda output: samesense.pretrain("texts.txt", model="model", output=output),
+        lambda output: samesense.origin("texts.txt", output=output),
+        lambda output: samesense.harvest(origin="origin", output=output),
+        lambda output: samesense.sweep("sweep.toml", output=output),
+        lambda output: samesense.race("data.tsv", output=output),
+        lambda output: samesense.whiten("model", "texts.txt", output=output),
+        lambda output: samesense.export("model", output=output),
+        lambda output: samesense.label("texts.txt", output=output),
+    ],
+)
+def test_an_output_that_is_no_name_is_refused(call, output):
+    with pytest.raises(ConfigError, match="`output` is the name of a file or a folder; received"):
+        call(output)
+
+
 @pytest.mark.parametrize("data", [pd.DataFrame({"text": TEXTS}), {"text": TEXTS}, None, 3])
 def test_a_collection_of_what_is_no_file_is_refused(data, model, tmp_path):
     with pytest.raises(ConfigError, match=f"from files or folders; received {type(data).__name__}"):

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from samesense.choices import PairsBy, ScaleName, check_choice, check_count
+from samesense.choices import PairsBy, ScaleName, check_choice, check_count, check_output_name
 from samesense.data.conventions.named_columns import split_columns
 from samesense.data.rows.sources import Source, in_memory, name_of, names_among, rereadable
 from samesense.data.rows.table_options import Header, Quoting, reads_tables
@@ -118,6 +118,7 @@ def label(  # noqa: PLR0913 - the flags of the command
 
     from samesense.inference.labelling.file import open_labels
 
+    check_output_name(output)
     check_choice("pairs_by", pairs_by, PairsBy)
     check_choice("scale", scale or DEFAULT_SCALE, ScaleName)
     _check(pairs, pairs_by, model, other)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from samesense.api.data import Scale, labelled_pairs
-from samesense.choices import check_named, words_of
+from samesense.choices import check_named, check_output_name, words_of
 from samesense.data.rows.sources import Source, as_sources, names_among, short_name
 from samesense.data.rows.table_options import Header, Quoting, reads_tables
 from samesense.data.sentences import unlabelled_texts
@@ -62,6 +62,7 @@ def export(  # noqa: PLR0913 - the flags of the command
         label_order, label_range, drop_bad_rows: see :func:`samesense.read`.
         overwrite: replace what is in the folder.
     """
+    check_output_name(output)
     model = check_named(model)
     with loading_torch():
         from samesense.encoder.saving.storage import check_free

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from samesense.api.data import Scale
-from samesense.choices import check_list
+from samesense.choices import check_list, check_output_name
 from samesense.data.rows.sources import Source
 from samesense.data.rows.table_options import Header, Quoting, reads_tables
 from samesense.execution.unread import logs_unread
@@ -72,6 +72,7 @@ def race(  # noqa: PLR0913 - the flags of the command
     from samesense.recipes.race.entrants import check_selecting
     from samesense.recipes.reading import Reading
 
+    check_output_name(output)
     # The budget counts from the call: reading and the import of torch use it up too.
     begun = now()
     seconds = seconds_of(budget)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from samesense.api.data import Scale, labelled_pairs
-from samesense.choices import check_list
+from samesense.choices import check_list, check_output_name
 from samesense.data.rows.sources import Source, as_sources, in_memory, name_of
 from samesense.data.rows.table_options import Header, Quoting, reads_tables
 from samesense.errors import ConfigError
@@ -84,6 +84,7 @@ def train(  # noqa: PLR0913 - the flags of the command
     from samesense.recipes.planning.plan import plan
     from samesense.recipes.reading import Reading
 
+    check_output_name(output)
     reading = Reading(columns, label_order, label_range, drop_bad_rows)
     planned = plan(
         data,
@@ -139,6 +140,7 @@ def cross_validate(  # noqa: PLR0913 - the flags of the command
     from samesense.recipes.reading import Reading
     from samesense.results.results import Results
 
+    check_output_name(output)
     reading = Reading(columns, label_order, label_range, drop_bad_rows)
     # Nothing selects within a fold, so that no pair is held out for it.
     planned = plan(data, method=method, dev="none", config=config, settings=settings, reading=reading)
@@ -185,6 +187,7 @@ def distil(  # noqa: PLR0913 - the flags of the command
     from samesense.recipes.distil.settings import choose_distil
     from samesense.recipes.unsupervised.settings import read_bare
 
+    check_output_name(output)
     overrides = settings if student is None else {**settings, "model": student}
     if isinstance(overrides.get("teacher"), str):
         # pydantic takes no string for a tuple.
@@ -233,6 +236,7 @@ def pretrain(
     from samesense.recipes.pretrain.settings import PretrainSettings
     from samesense.recipes.settings import bind
 
+    check_output_name(output)
     # Before torch is imported, so that a wrong setting shows at once.
     chosen = bind(PretrainSettings, {**settings, "model": model})
     with loading_torch():
@@ -275,6 +279,7 @@ def origin(
     from samesense.recipes.origin.settings import choose_origin
     from samesense.recipes.stages import read_stages
 
+    check_output_name(output)
     sources = as_sources(documents)
     if any(map(in_memory, sources)):
         raise ConfigError(
@@ -306,6 +311,7 @@ def harvest(*, origin: str | Path, output: str | Path, config: str | None = None
     from samesense.recipes.harvest.settings import HarvestSettings
     from samesense.recipes.settings import bind, read_settings
 
+    check_output_name(output)
     chosen = bind(HarvestSettings, {} if config is None else read_settings(config), settings)
     return make(Path(origin), Path(output), chosen)
 
@@ -348,6 +354,7 @@ def sweep(
     from samesense.recipes.sweep.run import check_output, run
     from samesense.results.shown import Markdown
 
+    check_output_name(output)
     if datasets is not None:
         check_list("datasets", datasets)
     check_output(Path(output))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from samesense.api.data import labelled_pairs, texts_of
-from samesense.choices import BackendOption, Chunk, Threshold, check_choice, check_count, check_named
+from samesense.choices import BackendOption, Chunk, Threshold, check_choice, check_count, check_named, check_output_name
 from samesense.data.rows.sources import Source, as_sources, names_among, short_name
 from samesense.data.rows.table_options import Header, Quoting, reads_tables
 from samesense.errors import ConfigError, DataError, ModelError, UnwrittenError
@@ -275,6 +275,7 @@ def whiten(  # noqa: PLR0913 - the flags of the command
     from samesense.inference.names import place_of
     from samesense.locks import only_writer_of
 
+    check_output_name(output)
     model = check_named(model)
     sentences = [text for source in as_sources(texts) for text in unlabelled_texts(source, columns)]
     if len(sentences) < 2:

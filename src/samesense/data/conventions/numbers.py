@@ -7,6 +7,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 from samesense.data.conventions.class_names import WORDS, word_of
@@ -213,9 +214,11 @@ def to_number(value: object) -> float | None:
     Numbers, ``true`` and ``false``, ``yes`` and ``no``, and the class names of published paraphrase data are parsed in
     any case.
     """
-    # Decimals, and scalars of NumPy and torch.
-    if not isinstance(value, str | int | float) and (isinstance(value, Decimal) or hasattr(value, "item")):
-        value = float(value) if isinstance(value, Decimal) else _item(value)
+    if isinstance(value, Decimal | Fraction):
+        value = _rounded(value)
+    # Scalars of NumPy and torch.
+    elif not isinstance(value, str | int | float) and hasattr(value, "item"):
+        value = _item(value)
     if isinstance(value, (bool, int, float)):
         try:
             number = float(value)
@@ -234,6 +237,14 @@ def to_number(value: object) -> float | None:
             return number
         return None
     return WORDS.get(word_of(text))
+
+
+def _rounded(value: Decimal | Fraction) -> float | None:
+    """Return a decimal or a fraction as a float; ``None`` for one that is too large."""
+    try:
+        return float(value)
+    except OverflowError:
+        return None
 
 
 def _item(value: Any) -> object:
