@@ -399,3 +399,13 @@ def test_a_collection_of_data_in_memory_is_refused_with_what_to_do(model, tmp_pa
     with pytest.raises(ConfigError, match=rf"built from files or folders; received {received}\. Write the data into"):
         samesense.build_index(tmp_path / "c", data, model=model)
     assert not (tmp_path / "c").exists()
+
+
+def test_a_folder_with_a_space_in_a_list_is_a_name(model, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my texts").mkdir()
+    (tmp_path / "my texts" / "a.txt").write_text("A cat sleeps.\n")
+    for sources in ("my texts", ["my texts"]):
+        assert len(samesense.build_index("c", sources, model=model, overwrite=True).collection) == 1
+    with pytest.raises(DataError, match="no existing file or folder"):
+        samesense.build_index("c", ["no texts/"], model=model, overwrite=True)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from samesense.choices import check_choice
-from samesense.data.rows.memory import Rows
-from samesense.data.rows.sources import as_sources
+from samesense.data.rows.sources import leads_to
 from samesense.data.rows.table_options import Header, Quoting, reads_tables
 from samesense.errors import ConfigError
 from samesense.execution.progress import stage
@@ -239,10 +239,18 @@ def _checked_names(sources: Any) -> list[str]:
     others = [name for name in names if not isinstance(name, str | Path)]
     if others:
         raise _in_memory_error(f"a list of {type(others[0]).__name__}")
-    # The name of a folder, which may be misspelt, rarely has a space.
-    if all(" " in str(name) for name in names) and isinstance(as_sources(names)[0], Rows):
+    if names and not isinstance(sources, str | Path) and all(map(_is_text, names)):
         raise _in_memory_error("a list of texts")
     return [str(name) for name in names]
+
+
+_ENDING_OR_SLASH = re.compile(r"[/\\]|\.\w{1,8}$")
+
+
+def _is_text(name: str | Path) -> bool:
+    """Return whether a string is a text, and hardly a misspelt name: it has a space, and neither slash nor ending."""
+    words = str(name)
+    return " " in words and _ENDING_OR_SLASH.search(words) is None and not leads_to(words, Path.exists)
 
 
 def _in_memory_error(received: str) -> ConfigError:
