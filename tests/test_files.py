@@ -363,6 +363,39 @@ def test_a_message_names_no_temporary_file(tmp_path):
     assert f"No space left on device: '{tmp_path}/model/a.bin'" in str(system_reason(within))
 
 
+WRITE_BEYOND_A_LIMIT = """
+import resource, sys
+from pathlib import Path
+import numpy as np
+from samesense.failures import writing
+from samesense.inference.labelling.file import open_labels
+
+folder = Path(sys.argv[1])
+with open_labels(folder / "labels.tsv", "me") as labels:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
+    for write in (
+        lambda: np.save(folder / "a.npy", np.zeros(1000)),
+        lambda: (folder / "a.txt").write_text("a" * 8000),
+        lambda: labels.add([(("a" * 8000, "b"), 1.0)]),
+    ):
+        try:
+            with writing(folder / "a"):
+                write()
+        except Exception as error:
+            print(type(error).__name__, error)
+"""
+
+
+@pytest.mark.posix
+def test_a_limit_of_file_sizes_is_no_full_disk(tmp_path):
+    command = [sys.executable, "-c", WRITE_BEYOND_A_LIMIT, str(tmp_path)]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert len(lines) == 3
+    for line in lines:
+        assert line.startswith("OutputError ") and "File too large" in line and "ulimit -f unlimited" in line
+        assert "No space left" not in line
+
+
 def test_the_next_writer_of_a_file_removes_what_a_killed_one_left(tmp_path):
     others = [".b.txt.more.99999999-0123abcd.part", ".a.txt.99999999-0123abcd.part", ".b.txt.part"]
     for name in (LEFT, *others):

@@ -43,11 +43,12 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _SHORT_WRITE = re.compile(
     r"\d+ requested and \d+ written|failed writing file|file write failed|unexpected pos \d+ vs \d+"
 )
-"""What numpy and torch say of a write that a full disk cut short."""
+"""What numpy and torch say of a write that a full disk, or a limit of file sizes, cut short."""
 
 _FIXES = {
     errno.ENOSPC: "Free some space, or name a place on another disk.",
     errno.EDQUOT: "Free some space, or name a place on another disk.",
+    errno.EFBIG: "Raise the limit of file sizes, as by `ulimit -f unlimited`; a disk may have one of its own.",
     errno.ENAMETOOLONG: "Give a shorter name.",
     errno.EROFS: "Name a place on another disk.",
     errno.EACCES: "Name another place, or see to its permissions.",
@@ -92,7 +93,7 @@ def writing(path: str | Path) -> Iterator[None]:
         reason = system_reason(error, _IN_TEMPORARY if _is_temporary(path) else "")
         if reason is None:
             raise
-        if _system_number(error) == errno.ENOSPC:
+        if _system_number(error) in (errno.ENOSPC, errno.EFBIG):
             reason += space_left(path)
         raise OutputError(f"{path} cannot be written: {reason}") from error
 
@@ -130,6 +131,8 @@ def system_reason(error: Exception, fix: str = "") -> str | None:
     message = _without_temporary_names(str(error))
     if str(error).startswith("[Errno 2] No usable temporary directory"):
         fix = _IN_TEMPORARY
+    if number == errno.EFBIG:  # in every place alike
+        fix = ""
     return f"{message}{reason}. {fix or _FIXES.get(number or 0, 'Name another place.')}"
 
 
@@ -144,10 +147,19 @@ def _system_number(error: Exception) -> int | None:
     # Rust's errors, as of safetensors and tokenizers, hold the system's number in their words only.
     if match := re.search(r"\(os error (\d+)\)", str(error)):
         return int(match[1])
-    # numpy and torch report a short write without a number; its usual cause is a full disk.
+    # numpy and torch report a short write without a number; without a limit of file sizes, the disk is full.
     if _SHORT_WRITE.search(str(error)):
-        return errno.ENOSPC
+        return errno.EFBIG if has_size_limit() else errno.ENOSPC
     return error.errno if isinstance(error, OSError) else None
+
+
+def has_size_limit() -> bool:
+    """Return whether this process may write no file beyond some size."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return False
+    return resource.getrlimit(resource.RLIMIT_FSIZE)[0] != resource.RLIM_INFINITY
 
 
 def broken_link(path: str | Path) -> str:

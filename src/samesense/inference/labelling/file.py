@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import logging
 import os
@@ -59,9 +58,10 @@ class Labels:
             missing = b"" if stream.read(1) in (b"", b"\n") else b"\n"
             added = missing + b"".join(lines)
             try:
-                # An unbuffered write may be short without an error, as on a full disk.
-                if stream.write(added) != len(added):
-                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                # An unbuffered write may be short without an error, as on a full disk; the next one says why.
+                written = 0
+                while written < len(added):
+                    written += stream.write(added[written:])
                 os.fsync(stream.fileno())
             except OSError:
                 stream.truncate(end)
