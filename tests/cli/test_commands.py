@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 
+import samesense
 from samesense.cli.main import COMMANDS, GROUPS, summary_of
 from samesense.encoder.assembly.build import build
 from samesense.encoder.encode import encode
@@ -100,6 +101,21 @@ def test_version(run):
     from samesense import __version__
 
     assert run("--version")[1].strip() == __version__
+
+
+def test_names_of_files_that_are_compared_as_texts_are_said(run, folder, tmp_path, monkeypatch, caplog):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a b.txt").write_text("a dog\n")
+    (tmp_path / "u.txt").write_text("a cat\n")
+    for command in ("similarity", "explain"):
+        code, _, err = run(command, folder, "a b.txt", "u.txt")
+        assert code == 0 and err.count("'a b.txt' and 'u.txt' are files, and their names are compared") == 1
+        assert f"""samesense {command} MODEL "$(cat 'a b.txt')" "$(cat u.txt)";""" in err
+        assert "line by line: paste 'a b.txt' u.txt | samesense similarity MODEL" in err
+        assert "are files" not in run(command, folder, "a b.txt", "a dog")[2]
+    caplog.clear()
+    samesense.similarity(str(folder), "a b.txt", "u.txt")
+    assert "are files" in caplog.text
 
 
 def test_similarity_from_arguments_and_from_standard_input(run, folder):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from samesense.choices import ExplainBy, SimilarityBy, check_choice, check_count
+from samesense.data.rows.sources import warn_of_compared_names
 from samesense.errors import DataError
 from samesense.execution.unread import logs_unread
 from samesense.types import Pair, Precision
@@ -76,6 +77,7 @@ def _pairs(text1: Any, text2: Any) -> list[Pair]:
 
     # A text is a sequence as well, so that two texts come first.
     if isinstance(text1, str) and isinstance(text2, str):
+        warn_of_compared_names(text1, text2, "samesense similarity MODEL")
         return [(text1, text2)]
     if isinstance(text1, str) or isinstance(text2, str):
         raise DataError("`similarity` compares two texts; received one. Give both, or a list of pairs.")
@@ -132,6 +134,7 @@ def explain(
     from samesense.inference.explain import check_filled
 
     check_filled(text1, text2)
+    warn_of_compared_names(text1, text2, "samesense explain MODEL")
     if by == "sentences":
         from samesense.inference.sentences import match_sentences
 

@@ -12,6 +12,7 @@ from samesense.choices import SimilarityBy, Threshold
 from samesense.cli.command import command_of, reads_tables
 from samesense.cli.output import Flag, Json, Text, put, put_json
 from samesense.data.rows.delimited import read_fields
+from samesense.data.rows.sources import warn_of_compared_names
 from samesense.data.rows.text import standard_input
 from samesense.errors import ConfigError, DataError
 from samesense.types import Pair, Scores
@@ -128,6 +129,7 @@ def _checked_pair(text1: str, text2: str | None) -> Pair:
         raise DataError('similarity compares two texts; received one. Give both: samesense similarity MODEL "a" "b"')
     if not text1.strip() or not text2.strip():
         raise DataError("similarity compares two texts; one of them is empty.")
+    warn_of_compared_names(text1, text2, "samesense similarity MODEL")
     return text1, text2
 
 

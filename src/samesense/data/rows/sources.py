@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -34,6 +35,8 @@ from samesense.hub import hub_access
 from samesense.places import JOINT
 from samesense.types import Row
 from samesense.urls import Name, is_file, is_readable, is_url, local
+
+logger = logging.getLogger(__name__)
 
 _HUB_NAME = re.compile(r"(?P<name>[\w.-]+/[\w.-]+)(?:@(?P<config>[\w.+-]+))?(?::(?P<split>[^:]+))?")
 
@@ -262,6 +265,18 @@ def leads_to(source: str | Path, check: Callable[[Path], bool]) -> bool:
         return check(path)
     except (OSError, RuntimeError):  # pathlib raises for a name that is too long, and for the home of an unknown user
         return False
+
+
+def warn_of_compared_names(text1: str, text2: str, command: str) -> None:
+    """Warn where two texts are names of files, whose contents were probably meant; ``command`` compares two texts."""
+    if not all(leads_to(text, Path.is_file) for text in (text1, text2)):
+        return
+    first = quote(text1)
+    second = quote(text2)
+    logger.warning(
+        f"{text1!r} and {text2!r} are files, and their names are compared, not what they hold. Whole files: {command} "
+        f'"$(cat {first})" "$(cat {second})"; line by line: paste {first} {second} | samesense similarity MODEL'
+    )
 
 
 def read_rows(source: str | Path) -> Iterator[Row]:
