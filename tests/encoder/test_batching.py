@@ -4,8 +4,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tokenizers.pre_tokenizers import Metaspace
 
-from samesense.encoder.forward.batching import embed_columns, plan_chunks
+from samesense.encoder.forward import batching
+from samesense.encoder.forward.batching import embed_columns, plan_chunks, tokenize_texts
+from tests.conftest import WORDS
 
 
 def cost(lengths, chunks, chunk_cost):
@@ -82,3 +85,50 @@ def test_columns_that_are_not_padded_text_go_alone():
     columns = [{"pixels": torch.ones(2, 3)}, {"pixels": torch.zeros(2, 3)}]
     assert [e.sum().item() for e in embed_columns(model, columns)] == [6.0, 0.0]
     assert len(calls) == 2
+
+
+def long_texts(words):
+    """Texts far longer than a model reads, of which the end is read or not."""
+    return {
+        "words": " ".join(words * 3000),
+        "spaces": " \t\n  ".join(words * 3000),
+        "one word": words[0] * 20_000,
+        "a long word, then others": "x" * 20_000 + " " + " ".join(words * 3000),
+        "Chinese": "我喜欢猫。" * 5000,
+        "Chinese with spaces": "我喜欢 猫。 " * 5000,
+        "characters that are dropped": "\u200b " * 20_000 + " ".join(words * 100),
+        "combining marks": " ".join(f"{word} \u0308e\u0301" for word in words * 1000),
+        "nothing": " " * 50_000,
+        "short": " ".join(words[:5]),
+    }
+
+
+@pytest.mark.parametrize("max_length", [None, 5])
+def test_a_head_of_a_long_text_has_the_tokens_that_the_whole_has(tiny, monkeypatch, max_length):
+    texts = long_texts(WORDS)
+    columns = [[text] for text in texts.values()] + [list(texts.values())]
+    read = []
+    preprocess = tiny.preprocess
+    monkeypatch.setattr(tiny, "preprocess", lambda texts, **options: read.append(texts) or preprocess(texts, **options))
+    features = [tokenize_texts(tiny, column, max_length) for column in columns]
+    longest_head = batching.HEAD_LETTERS * (max_length or tiny.max_seq_length) + 100
+    assert len(read[0][0]) < longest_head < len(texts["words"])
+    monkeypatch.setattr(batching, "_heads", lambda model, texts, *_: list(texts))
+    for column, shortened in zip(columns, features, strict=True):
+        whole = tokenize_texts(tiny, column, max_length)
+        assert whole.keys() == shortened.keys()
+        assert all(torch.equal(whole[name], shortened[name]) for name in ("input_ids", "attention_mask"))
+
+
+def test_a_long_text_is_cut_only_before_a_tokenizer_that_splits_at_spaces(tiny):
+    text = long_texts(WORDS)["words"]
+    longest = tiny.max_seq_length
+    (head,) = batching._heads(tiny, [text], longest, None)
+    assert text.startswith(f"{head} ") and len(head) < len(text)
+    # Of a pair, the length of either text decides how much is read of the other.
+    assert batching._heads(tiny, [(text, text)], longest, None) == [(text, text)]
+    tiny.tokenizer.truncation_side = "left"
+    assert batching._heads(tiny, [text], longest, None) == [text]
+    tiny.tokenizer.truncation_side = "right"
+    tiny.tokenizer.backend_tokenizer.pre_tokenizer = Metaspace(split=False)
+    assert batching._heads(tiny, [text], longest, None) == [text]

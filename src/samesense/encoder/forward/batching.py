@@ -6,6 +6,7 @@ Rows are sorted by length, cut into chunks, and put back in order. A batch beyon
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ from torch.nn import functional as F
 from samesense.encoder.distinct import within_budget
 from samesense.encoder.forward.grad_cache import Features, embed_with_cached_gradients, forward
 from samesense.encoder.forward.packing import first_position, pack, takes_packed_texts
-from samesense.encoder.forward.routes import prompt_of
+from samesense.encoder.forward.routes import input_of, longest_of, prompt_of
 from samesense.errors import ModelError
 from samesense.types import TaskName
 
@@ -26,6 +27,13 @@ CHUNK_COST = 64
 
 GROUP_COST = 300
 """The same for packed texts: padding only costs attention there; one more group costs 30 operations per layer."""
+
+
+HEAD_LETTERS = 64
+"""Characters a token of the maximum length that are tokenized at first: more than nearly every text needs."""
+
+_SPLITTERS = ("BertPreTokenizer", "Whitespace", "WhitespaceSplit")
+"""Pre-tokenizers that always split at spaces."""
 
 
 def tokenize_texts(
@@ -41,17 +49,77 @@ def tokenize_texts(
     or documents.
     """
     shorter = max_length is not None and max_length < (model.max_seq_length or max_length)
-    options = {"max_length": max_length} if shorter else {}
-    task_option = {} if task is None else {"task": task}
+    options: dict[str, Any] = {"max_length": max_length} if shorter else {}
+    if task is not None:
+        options["task"] = task
+    options["prompt"] = prompt_of(model, task) or None
     try:
-        features: Features = model.preprocess(
-            list(texts), prompt=prompt_of(model, task) or None, **options, **task_option
-        )
+        longest = max_length if shorter else longest_of(model, task)
+        heads = _heads(model, texts, longest, task)
+        features: Features = model.preprocess(heads, **options)
+        if not _are_full(features, heads, texts, longest):
+            features = model.preprocess(list(texts), **options)
     except Exception as error:
         if type(error) is not Exception:  # the tokenizers library raises nothing narrower
             raise
         raise ModelError(f"The model's tokenizer cannot read a text: {error}. Is its folder damaged?") from error
     return features
+
+
+def _heads(
+    model: SentenceTransformer | CrossEncoder, texts: Sequence[Any], longest: int | None, task: TaskName | None
+) -> list[Any]:
+    """Return the texts, those much longer than the model reads cut at a space: a tokenizer reads all before it cuts.
+
+    The tokens of a head are the first tokens of its text, as the tokenizer splits at spaces. Of a pair, how much is
+    read of one text depends on the length of the other, so that pairs stay whole.
+    """
+    if longest is None:
+        return list(texts)
+    most = HEAD_LETTERS * longest
+    if not any(isinstance(text, str) and len(text) > most for text in texts):
+        return list(texts)
+    if not _splits_at_spaces(getattr(input_of(model, task), "tokenizer", None)):
+        return list(texts)
+    return [_head(text, most) if isinstance(text, str) else text for text in texts]
+
+
+def _head(text: str, most: int) -> str:
+    """Return a text up to the first space from ``most`` characters on."""
+    end = text.find(" ", most)
+    if end == -1:
+        return text
+    return text[:end].rstrip()
+
+
+def _splits_at_spaces(tokenizer: Any) -> bool:
+    """Return whether a tokenizer is sure to cut off the end, and to read the words before a space alone."""
+    if not getattr(tokenizer, "is_fast", False) or tokenizer.truncation_side != "right":
+        return False
+    splitter = tokenizer.backend_tokenizer.pre_tokenizer
+    if splitter is None:
+        return False
+    description = json.loads(splitter.__getstate__())
+    return any(
+        step["type"] in _SPLITTERS
+        or (step["type"] == "ByteLevel" and step.get("use_regex", True))
+        or (step["type"] == "Metaspace" and step.get("split", True))
+        for step in description.get("pretokenizers", [description])
+    )
+
+
+def _are_full(features: Features, heads: Sequence[Any], texts: Sequence[Any], longest: int | None) -> bool:
+    """Return whether the heads of texts have as many tokens as the model reads, so that it reads no more of the texts.
+
+    Others have, say, thousands of characters that the tokenizer drops.
+    """
+    rows = [row for row, (head, text) in enumerate(zip(heads, texts, strict=True)) if len(head) < len(text)]
+    if not rows:
+        return True
+    mask = features.get("attention_mask")
+    if mask is None or mask.shape != (len(texts), longest):
+        return False
+    return bool(mask[rows].all())
 
 
 def embed_columns(
