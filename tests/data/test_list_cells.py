@@ -9,6 +9,7 @@ import samesense
 from samesense.data.conventions.list_cells import LONGEST_LITERAL, ListCellError, list_in, texts_in
 from samesense.data.documents import read_documents
 from samesense.data.kinds import detect_kind
+from samesense.data.pairs.read import read_pairs
 from samesense.errors import DataError
 
 TEXTS = ["forgotten password", 'it\'s "quoted"', "a, b] [c", "tab\tline\nend\\", "ü 😡"]
@@ -121,3 +122,13 @@ def test_lists_are_parsed_within_bounds():
     with pytest.raises(ListCellError, match="characters"):
         list_in(f"['{'a' * LONGEST_LITERAL}']")
     assert list_in(f'["{"a" * LONGEST_LITERAL}"]') == ["a" * LONGEST_LITERAL]
+
+
+def test_lists_of_scores_are_no_labels_that_are_proposed(tmp_path):
+    row = {"query": "buy", "positive": "order", "negatives": ["sell", "give"], "scores": [9.1, 1.2, 0.3]}
+    path = tmp_path / "teacher.jsonl"
+    path.write_text("".join(json.dumps(row | {"query": f"buy {number}"}) + "\n" for number in range(5)))
+    with pytest.raises(DataError, match=r"Its columns: .*scores\. Use three of these\. Where another"):
+        samesense.read(path, columns="anchor,positive,score")
+    with pytest.raises(DataError, match=r"label \[9\.1, 1\.2, 0\.3\] is a list, and a pair has one label"):
+        read_pairs(path, columns="query,positive,scores")

@@ -104,7 +104,11 @@ def example_columns(rows: Sequence[Row]) -> str:
     if len(columns) != 2:
         return ""
     # Judgements in lists are no labels yet, and the error about them says how they become some.
-    label = _label_column(rows, columns, texts) or find_name(JUDGEMENT_NAMES, spelled)
+    label = _label_column(rows, columns, texts)
+    # Several scores a row, as of a teacher, do not become labels.
+    if label is not None and isinstance(rows[0][1].get(label), list):
+        label = None
+    label = label or find_name(JUDGEMENT_NAMES, spelled)
     if label is not None and label not in columns:
         columns.append(label)
     return join_columns(columns)

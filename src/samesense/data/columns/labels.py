@@ -324,6 +324,9 @@ def _number_problem(cell: object) -> LabelProblem:
     if isinstance(cell, (str, int, float)):
         accepted = "a finite number, true or false, yes or no, or a known class such as duplicate or not_duplicate"
         return LabelProblem(f"label {excerpt(cell)} is not {accepted}", "write one of these")
+    if isinstance(cell, list) and len(cell) > 1:
+        received = f"label {excerpt(cell, 60)} is a list, and a pair has one label"
+        return LabelProblem(received, "write a row for each text with its own label")
     if isinstance(cell, dict):
         return LabelProblem(f"label {excerpt(cell)} is an object, which is not read", f"write its label {INTO_COLUMN}")
     return LabelProblem(f"label of type {type(cell).__name__} is not a number", "write one number in the label column")
