@@ -124,10 +124,13 @@ def test_lists_are_parsed_within_bounds():
     assert list_in(f'["{"a" * LONGEST_LITERAL}"]') == ["a" * LONGEST_LITERAL]
 
 
-def test_lists_of_scores_are_no_labels_that_are_proposed(tmp_path):
+def test_lists_of_scores_are_no_labels_that_are_proposed(tmp_path, caplog):
     row = {"query": "buy", "positive": "order", "negatives": ["sell", "give"], "scores": [9.1, 1.2, 0.3]}
     path = tmp_path / "teacher.jsonl"
     path.write_text("".join(json.dumps(row | {"query": f"buy {number}"}) + "\n" for number in range(5)))
+    caplog.set_level("INFO")
+    samesense.read(path)
+    assert f"{path.name}: not read: scores" in caplog.text
     with pytest.raises(DataError, match=r"Its columns: .*scores\. Use three of these\. Where another"):
         samesense.read(path, columns="anchor,positive,score")
     with pytest.raises(DataError, match=r"label \[9\.1, 1\.2, 0\.3\] is a list, and a pair has one label"):

@@ -39,6 +39,7 @@ def log_unread(
     *,
     besides: Sequence[str] = (),
     metadata: bool = True,
+    labels: bool = False,
 ) -> None:
     """Log which columns are not read: a warning for columns with texts (not classes), one info line for the others.
 
@@ -49,6 +50,7 @@ def log_unread(
         fix: how to read other columns, for the warning.
         besides: columns that another message already covers.
         metadata: whether to name columns without texts too; ``False`` where the output may include them.
+        labels: whether to name columns with names of labels too, which another message covers mostly.
     """
     first_rows = rows[:_UNREAD_ROWS]
     warn_of_bytes(first_rows, columns, source)
@@ -65,6 +67,8 @@ def log_unread(
     if texts:
         logger.warning(_unread_warning(texts, columns, source, fix))
     _warn_of_marks(first_rows, [*read, *texts], source)
+    if labels:
+        without_texts += [name for name in unread if normalize_name(name) in NO_TEXTS]
     if without_texts and metadata:
         logger.info(f"{source}: not read: {listed(without_texts, MOST_NAMED)}")
 

@@ -117,7 +117,7 @@ class _Reader:
                 layouts[names] = find_layout(names, location, self.columns)
                 same_layout = [candidate for candidate in first if row_names(candidate[1]) == names]
                 if self.columns is None:
-                    log_unread(same_layout, layouts[names].columns, self.source)
+                    log_unread(same_layout, layouts[names].columns, self.source, labels=True)
                 elif same_layout:
                     warn_of_marked_rows(same_layout, layouts[names].columns, self.source)
             layout = layouts[names]
