@@ -143,7 +143,11 @@ def calibrated():
     rows = [(f"text {n}", f"other {n}", float(n % 2)) for n in range(120)]
     scores = {row[:2]: row[2] + rng.normal(scale=0.4) for row in rows}
     model = SimpleNamespace(
-        name="m", protocol="made", seed=None, scores=lambda pairs: np.array([scores[pair] for pair in pairs])
+        name="m",
+        protocol="made",
+        seed=None,
+        embeds=False,
+        scores=lambda pairs: np.array([scores[pair] for pair in pairs]),
     )
     return calibrate(model, samesense.read(rows), "none")
 
