@@ -111,7 +111,9 @@ def test_what_is_not_json_is_refused(server, raw, says):
 
 def test_unknown_places_and_methods(server):
     assert server.call("GET", "/v1/nothing")[0] == 404
-    assert server.call("GET", "/v1/embeddings")[1]["error"]["message"].endswith("Method Not Allowed")
+    status, answer, headers = server.call("GET", "/v1/embeddings")
+    assert answer["error"]["message"].endswith("Method Not Allowed")
+    assert (status, headers["allow"]) == (405, "POST")
     assert server.call("GET", "/v1/models/../../etc/passwd")[0] == 404
 
 

@@ -40,7 +40,10 @@ def add_exception_handlers(app: FastAPI) -> None:
     async def plain(request: Request, error: HTTPException) -> JSONResponse:
         message = f"{request.method} {request.url.path[:100]!r}: {error.detail}"
         code = "not_found" if error.status_code == 404 else "bad_request"
-        return response(RequestError(error.status_code, message, code=code))
+        answer = response(RequestError(error.status_code, message, code=code))
+        # Of 405, Allow: the methods that the path has.
+        answer.headers.update(error.headers or {})
+        return answer
 
     @app.exception_handler(Exception)
     async def broken(_: Request, error: Exception) -> JSONResponse:
