@@ -247,5 +247,5 @@ def _marked(cells: dict[str, Cell], column: Column, shown_best: Mapping[Key, str
     means = {model: cell.mean for model, cell in cells.items() if cell.values}
     if len(means) < 2 or not column.measure.better or column.mixed:
         return cells
-    top = max(means.values()) if column.measure.better == "higher" else min(means.values())
+    top = column.measure.best(means.values())
     return {model: replace(cell, best=means.get(model) == top) for model, cell in cells.items()}

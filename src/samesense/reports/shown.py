@@ -53,7 +53,7 @@ def _highest(runs: Seeds, measure: Measure) -> str | None:
     for (model, _), row in runs.items():
         values.setdefault(model, []).append(row.value)
     means = {model: float(np.mean(figures)) for model, figures in values.items()}
-    top = max(means.values()) if measure.better == "higher" else min(means.values())
+    top = measure.best(means.values())
     leaders = [model for model, mean in means.items() if mean == top]
     if len(leaders) == 1 and len(means) > 1:
         return leaders[0]

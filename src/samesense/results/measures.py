@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
@@ -21,6 +22,10 @@ class Measure:
         if self.factor != 100:
             return self.label
         return f"{self.label} x100"
+
+    def best(self, values: Collection[float]) -> float:
+        """Return the best of values of a metric that has a better direction."""
+        return max(values) if self.better == "higher" else min(values)
 
     def text(self, value: float, *, sign: Literal["", "+"] = "") -> str:
         """Return a value in its natural unit as text, a difference with its ``sign``."""
