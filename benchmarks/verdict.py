@@ -16,7 +16,7 @@ from typing import Any
 
 import samesense
 from samesense.execution.shards.folders import append_json, parsed_lines
-from samesense.recipes.planning import plan as planning
+from samesense.recipes.planning import few_examples
 
 SIZES = (200, 400, 800, 1600)
 WAYS = ("held out", "folds")
@@ -32,7 +32,7 @@ def drawn_pairs(source: str, rows: int, seed: int) -> Any:
 
 def run_of(way: str, pairs: Any, seed: int, args: argparse.Namespace) -> dict[str, Any]:
     """Train by one way, and return seconds, difference and interval x100."""
-    planning.FEW_PAIRS = len(pairs) + 1 if way == "folds" else 0  # forces the way that is measured
+    few_examples.FEW_PAIRS = len(pairs) + 1 if way == "folds" else 0  # forces the way that is measured
     begun = time.perf_counter()
     run = samesense.train(
         pairs,

@@ -20,7 +20,7 @@ from samesense.metrics import spearman
 from samesense.recipes.held_out import cross_validation
 from samesense.recipes.held_out.choose_share import ScoredFold, choose_scores, choose_share
 from samesense.recipes.held_out.scores import HELD_OUT_SCORES, read_held_out
-from samesense.recipes.planning import plan as planning
+from samesense.recipes.planning import few_examples
 from samesense.recipes.planning.dev_split import parse_share
 from samesense.recipes.planning.plan import plan
 from samesense.recipes.run import evaluation_phase, run_folder, runner
@@ -261,9 +261,9 @@ def test_very_few_pairs_are_trained_on_and_say_the_least(tiny_trunk, tmp_path, m
 
 
 def test_many_pairs_are_not_cross_validated(tmp_path):
-    many = plan(some_rows(planning.FEW_PAIRS, [0, 1, 2]), folds="auto")
+    many = plan(some_rows(few_examples.FEW_PAIRS, [0, 1, 2]), folds="auto")
     assert many.cross_validation is None and len(many.dev) == 200
-    for count, folds in ((planning.FEW_PAIRS - 1, 3), (200, 3), (199, 5)):
+    for count, folds in ((few_examples.FEW_PAIRS - 1, 3), (200, 3), (199, 5)):
         few = plan(some_rows(count, [0, 1, 2]), folds="auto")
         assert len(few.cross_validation.folds) == folds and few.dev is None
     assert plan(some_rows(100, [0, 1]), folds="none").cross_validation is None
@@ -442,7 +442,7 @@ def test_a_run_killed_once_it_has_put_back_its_start_evaluates_what_it_trained(r
 
 def test_pairs_that_were_held_out_of_few_are_trained_on_at_the_end(reader, tmp_path, monkeypatch):
     """A run that is killed once the model is replaced evaluates the selected one again, and ends as others do."""
-    monkeypatch.setattr(planning, "FEW_PAIRS", 100)
+    monkeypatch.setattr(few_examples, "FEW_PAIRS", 100)
     rows = some_rows(200, [0, 1, 2, 3])
     settings = QUICK | {"model": reader, "learning_rate": 1e-4, "keep_start": "never"}
     whole = samesense.train(rows, output=tmp_path / "whole", **settings)
@@ -502,7 +502,7 @@ def test_all_pairs_are_trained_to_the_end_unless_an_earlier_state_is_shown_to_be
 
 
 def test_a_start_is_not_trained_again(reader, tmp_path, monkeypatch):
-    monkeypatch.setattr(planning, "FEW_PAIRS", 100)
+    monkeypatch.setattr(few_examples, "FEW_PAIRS", 100)
     rows = [
         (first, second, 3 - label) if index % 2 else (first, second, label)
         for index, (first, second, label) in enumerate(some_rows(120, [0, 1, 2, 3]))

@@ -10,36 +10,27 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
-from samesense.data import PairData, read_pairs
-from samesense.data.detected_kind import KIND_INFO
+from samesense.data import PairData
 from samesense.data.examples import Examples
-from samesense.data.kinds import detect_kind
-from samesense.data.rows.sources import Source, as_sources, name_of, rereadable
-from samesense.data.tuples.convert import read_classes, tuples_of_pairs
+from samesense.data.rows.sources import Source, as_sources, rereadable
+from samesense.data.tuples.convert import tuples_of_pairs
 from samesense.data.tuples.data import TupleData
-from samesense.data.tuples.held_out import hold_out_tuples, with_test
-from samesense.data.tuples.read import read_tuples
-from samesense.errors import ConfigError, DataError
+from samesense.data.tuples.held_out import hold_out_tuples
+from samesense.errors import ConfigError
 from samesense.execution.ranks import is_main, world_size
-from samesense.recipes.cosent.settings import CosentSettings
 from samesense.recipes.held_out.cross_validation import CrossValidation, deal_pairs
-from samesense.recipes.held_out.sets import LEAST
 from samesense.recipes.methods import DATA_TYPES, Method
-from samesense.recipes.mixed.data import Mixture
-from samesense.recipes.planning.dev_split import hold_out, hold_out_share, parse_share, share_for_verdict
+from samesense.recipes.planning.dev_split import parse_share
+from samesense.recipes.planning.evaluation_sets import DevSplit, read_evaluation_pairs, select_dev, select_test
+from samesense.recipes.planning.few_examples import are_few_pairs, by_mse, fit_settings_to_size, has_few_scores
 from samesense.recipes.planning.fitting import Fitting, fitting_method
 from samesense.recipes.planning.held_out_documents import are_documents, read_with_held_out
-from samesense.recipes.planning.learning_rate import Rate, rate_for
 from samesense.recipes.planning.mixture import read_mixture
 from samesense.recipes.planning.training_plan import TrainingPlan, labelled_training_pairs
 from samesense.recipes.reading import Reading
-from samesense.recipes.settings import EncoderSettings, read_settings, shipped
-from samesense.recipes.supmpn.settings import SupmpnSettings
+from samesense.recipes.settings import EncoderSettings
 
 logger = logging.getLogger(__name__)
-
-FEW_PAIRS = 1000
-"""Labelled pairs below which a run without dev and test is cross-validated: see ``benchmarks/verdict.py``."""
 
 REFIT_PAIRS = 5000
 """Labelled pairs below which a model is trained again on those that were held out: of more, they teach little more."""
@@ -80,21 +71,21 @@ def plan(  # noqa: PLR0913 - the arguments of a training
     if method == "auto":
         _explain_nli(examples)
     # Test comes first: dev and folds are parts of what it leaves.
-    examples, test_data = _select_test(test, examples, bound.seed, reading)
+    examples, test_data = select_test(test, examples, bound.seed, reading)
     alone = test is None and isinstance(dev, str) and dev == "auto"
     examples = _without_held_out_tuples(examples, bound.seed, alone=alone)
     guard_sources = bound.guard if guard is None else as_sources(guard)
-    guards = [_read_pairs(guard_source, reading, "guard") for guard_source in guard_sources]
+    guards = [read_evaluation_pairs(guard_source, reading, "guard") for guard_source in guard_sources]
     cross_validation = _deal_folds(folds, examples, fitting.method, bound, alone=alone, dev=dev, test=test)
-    few_scored = cross_validation is not None and config == "auto" and _has_few_scores(examples, bound, options)
+    few_scored = cross_validation is not None and config == "auto" and has_few_scores(examples, bound, options)
     if few_scored:
-        bound = _by_mse(bound)
-    split = _DevSplit(examples)
+        bound = by_mse(bound)
+    split = DevSplit(examples)
     if cross_validation is None:
         sparing = folds == "none" or not alone  # the verdict is on other pairs, or a tenth is asked for
-        split = _select_dev(dev, examples, bound.seed, reading, sparing=sparing)
+        split = select_dev(dev, examples, bound.seed, reading, sparing=sparing)
     refit = alone and _can_refit(split, bound)
-    bound, rate = _fit_settings_to_size(bound, split.train, fitting.method, config, options, few_scored=few_scored)
+    bound, rate = fit_settings_to_size(bound, split.train, fitting.method, config, options, few_scored=few_scored)
     if cross_validation is not None and few_scored:
         # Few pairs cannot choose a part of the training: what they choose from differs by less than their noise.
         of_untuned_start = rate.of_untuned_start if rate else None
@@ -148,27 +139,6 @@ def _read_examples(
     return _choose_settings(fitting, sources, config, settings, train_reading, with_held_out=with_held_out), reading
 
 
-def _fit_settings_to_size(
-    settings: EncoderSettings,
-    train: Examples,
-    method: Method,
-    config: str,
-    options: Mapping[str, Any],
-    *,
-    few_scored: bool,
-) -> tuple[EncoderSettings, Rate | None]:
-    """Return settings with the steps and the learning rate that suit the size of the data, where these are left open.
-
-    It comes after the splits, as the rules count the steps on what is trained on.
-    """
-    if not _sets_steps(config, options):
-        settings = _with_least_steps(settings, train)
-    if _sets_learning_rate(config, options) or method.has_stages:
-        return settings, None
-    rate = rate_for(settings, train, few_scored=few_scored)
-    return _with_rate(settings, rate), rate
-
-
 def _without_held_out_tuples(examples: Examples, seed: int, *, alone: bool) -> Examples:
     """Hold anchors or texts with classes out for the verdict, where nothing else could give one."""
     if not alone or not isinstance(examples, TupleData):
@@ -184,36 +154,7 @@ def _explain_nli(examples: Examples) -> None:
         )
 
 
-LEAST_STEPS = 30
-"""Steps of a training on few labelled pairs or anchors: the few of the papers' epochs would hardly move a start."""
-
-OF_THE_LOSS = ("loss", "temperature", "margin", "similarity", "batches", "angle_weight")
-"""Settings by which a user chooses a loss."""
-
-
-def _has_few_scores(train: Examples, settings: EncoderSettings, options: Mapping[str, Any]) -> bool:
-    """Return whether examples are few scored pairs of a known scale, for a bi-encoder whose loss is left open."""
-    if any(name in options for name in OF_THE_LOSS):
-        return False
-    if not isinstance(settings, CosentSettings) or settings.encoder != "bi":
-        return False
-    if not isinstance(train, PairData) or train.kind != "scored" or not _are_few_pairs(train):
-        return False
-    if not train.has_known_scale and is_main():
-        logger.info(
-            "loss cosent: mse learns more from few scored pairs, and needs the scale of the labels; give `label_range`"
-        )
-    return train.has_known_scale
-
-
-def _by_mse(settings: EncoderSettings) -> EncoderSettings:
-    """Return settings of few scored pairs, which MSE learns better from than CoSENT (docs/training.md)."""
-    if is_main():
-        logger.info("loss mse: the scored pairs are few; `loss` overrides")
-    return settings.model_copy(update={"loss": "mse"})
-
-
-def _can_refit(split: _DevSplit, settings: EncoderSettings) -> bool:
+def _can_refit(split: DevSplit, settings: EncoderSettings) -> bool:
     """Return whether few pairs or anchors were held out, and nothing else that is learnt depends on them."""
     train = split.train
     dev = split.dev if split.held_out else None
@@ -226,41 +167,6 @@ def _can_refit(split: _DevSplit, settings: EncoderSettings) -> bool:
         return False
     chooses_more = settings.merge or settings.learning_curve or (bool(settings.matryoshka) and dev is not None)
     return len(train) + len(held_out) < REFIT_PAIRS and not chooses_more and world_size() == 1
-
-
-def _sets_steps(config: str, options: Mapping[str, Any]) -> bool:
-    """Return whether the number of steps is settled by the user or by a file."""
-    return config != "auto" or "epochs" in options or "max_steps" in options
-
-
-def _with_least_steps(settings: EncoderSettings, examples: Examples) -> EncoderSettings:
-    """Return settings of labelled pairs or anchors by which few of them are trained on for :data:`LEAST_STEPS`."""
-    if not isinstance(settings, (CosentSettings, SupmpnSettings)) or isinstance(examples, Mixture):
-        return settings
-    steps = settings.steps(settings.examples(cast(Any, examples)))
-    if steps >= LEAST_STEPS:
-        return settings
-    if is_main():
-        logger.info(
-            f"{LEAST_STEPS} steps: {settings.epochs:g} epochs of so few examples would be {steps}; `epochs` overrides"
-        )
-    return settings.model_copy(update={"max_steps": LEAST_STEPS})
-
-
-def _sets_learning_rate(config: str, options: Mapping[str, Any]) -> bool:
-    """Return whether the learning rate is settled: by the user, by a file, or by a shipped one, which has a paper's."""
-    if config in shipped() or "learning_rate" in options:
-        return True
-    return config != "auto" and "learning_rate" in read_settings(config)
-
-
-def _with_rate(settings: EncoderSettings, rate: Rate | None) -> EncoderSettings:
-    """Return settings with the learning rate that suits the data, where there is a rule for it."""
-    if rate is None:
-        return settings
-    if is_main():
-        logger.info(f"learning rate {rate.value:g}: {rate.why}; `learning_rate` overrides")
-    return settings.model_copy(update={"learning_rate": rate.value})
 
 
 def _deal_folds(
@@ -281,7 +187,7 @@ def _deal_folds(
         return None
     reason_against = _reason_against_folds(settings)
     if folds == "auto":
-        if not alone or method.has_stages or not _are_few_pairs(train):
+        if not alone or method.has_stages or not are_few_pairs(train):
             return None
         if reason_against:
             logger.info(f"cross-validation: none, as {reason_against}; pairs are held out for the verdict")
@@ -301,11 +207,6 @@ def _deal_folds(
     return cross_validation
 
 
-def _are_few_pairs(train: Examples) -> bool:
-    """Return whether training data are labelled pairs, enough for folds and too few to hold any out."""
-    return isinstance(train, PairData) and LEAST <= len(train) < FEW_PAIRS
-
-
 def _reason_against_folds(settings: EncoderSettings) -> str:
     """Return why a run cannot be cross-validated, if there is a reason."""
     if world_size() > 1:
@@ -320,46 +221,6 @@ def _reason_against_folds(settings: EncoderSettings) -> str:
     if not name:
         return ""
     return f"`{name}` needs dev pairs"
-
-
-class _DevSplit(NamedTuple):
-    """Training data and the pairs that select.
-
-    Attributes:
-        train: what is trained on.
-        dev: the pairs that select, if any.
-        held_out: whether these were held out of the training data.
-    """
-
-    train: Examples
-    dev: PairData | None = None
-    held_out: bool = False
-
-
-def _select_dev(dev: Source | None, train: Examples, seed: int, reading: Reading, *, sparing: bool) -> _DevSplit:
-    """Read the pairs that select, or hold them out of the training data.
-
-    Of labelled pairs, ``sparing`` holds out a tenth; otherwise enough are held out for a verdict too.
-    """
-    fraction = parse_share(dev, "dev")
-    if fraction is not None:
-        return _DevSplit(*hold_out_share(train, fraction, "dev", seed), held_out=True)
-    if not (isinstance(dev, str) and dev == "auto"):
-        return _DevSplit(train, _read_pairs(dev, reading, "dev"))
-    hold = hold_out if sparing else _hold_out_for_verdict
-    remaining, pairs = hold(train, seed)
-    return _DevSplit(remaining, pairs, held_out=pairs is not None)
-
-
-def _hold_out_for_verdict(train: Examples, seed: int) -> tuple[Examples, PairData | None]:
-    """Split off what selects and tests; nothing of pairs that are too few for either."""
-    if isinstance(train, PairData) and len(train) < LEAST:
-        logger.warning(
-            f"{train.name}: {len(train)} labelled pairs are too few to hold some out; all are trained on, and the last "
-            f"state is kept. A verdict takes {LEAST}"
-        )
-        return train, None
-    return hold_out(train, seed, share_for_verdict(train))
 
 
 def _as_sources(data: Source) -> list[Source] | Examples:
@@ -404,65 +265,3 @@ def _choose_settings(
 
     name, settings = method.choose(config, overrides, read_early, fitting.form)
     return _ConfiguredExamples(name, settings, early_data[0] if early_data else read(settings))
-
-
-def _select_test(test: Source | None, train: Examples, seed: int, reading: Reading) -> tuple[Examples, PairData | None]:
-    """Return the training data and the test pairs: read, or held out; a test of anchors or classes is in the former."""
-    share = parse_share(test, "test")
-    if share is not None and isinstance(train, TupleData):
-        return _hold_out_tuples(train, seed, share), None
-    if share is not None:
-        return hold_out_share(train, share, "test", seed)
-    if test is not None:
-        test = rereadable(test)
-    tuples = _read_test_of_kind(test, train, reading)
-    if tuples is None:
-        return train, _read_pairs(test, reading, "test")
-    return with_test(cast(TupleData, train), tuples), None
-
-
-def _hold_out_tuples(train: TupleData, seed: int, share: float) -> TupleData:
-    """Hold the share of anchors or texts out that a user asks for; ConfigError where it is too small for a verdict."""
-    remaining = hold_out_tuples(train, seed, share)
-    if remaining.held_out is not None and remaining.held_out.reason:
-        raise ConfigError(f"{train.source}: {remaining.held_out.reason}.")
-    return remaining
-
-
-def _read_test_of_kind(test: Source | None, examples: Examples, reading: Reading) -> TupleData | None:
-    """Return a test of anchors or of sentences with classes, where the training data are such; else ``None``."""
-    if not isinstance(examples, TupleData) or test is None or isinstance(test, PairData):
-        return None
-    if isinstance(test, TupleData):
-        return test if (test.classes is None) == (examples.classes is None) else None
-    try:
-        detected = detect_kind(test, reading.columns)
-    except DataError:
-        # A test of other columns than the training data: the reader of pairs, or of classes, names what it needs.
-        if examples.classes is None:
-            return None
-        return read_classes(test, columns=reading.columns, drop_bad_rows=reading.drop_bad_rows)
-    if examples.classes is not None and detected.kind == "classes":
-        return read_classes(test, columns=detected.columns, drop_bad_rows=reading.drop_bad_rows)
-    if examples.classes is None and detected.kind == "tuples":
-        return read_tuples(test, columns=detected.columns, drop_bad_rows=reading.drop_bad_rows)
-    return None
-
-
-def _read_pairs(source: Source | None, reading: Reading, role: str) -> PairData | None:
-    """Return labelled pairs that select or test; DataError for data of another kind."""
-    if isinstance(source, PairData):
-        return source
-    if source is None or (isinstance(source, str) and source == "none"):
-        return None
-    source = rereadable(source)
-    if reading.columns is None:
-        detected = detect_kind(source)
-        if detected.kind in ("classes", "tuples") and not detected.triplets:
-            raise DataError(
-                f"{name_of(source)}: `{role}` takes labelled pairs, and these are {KIND_INFO[detected.kind].what}, by "
-                f"{detected.by}. Give pairs, or such data as `test` of a training on data of their kind."
-            )
-        if detected.kind == "pairs":
-            reading = replace(reading, columns=detected.columns)
-    return read_pairs(source, **vars(reading.for_evaluation(source)))

@@ -1,0 +1,112 @@
+"""What few labelled examples change in the settings that a user leaves open: the loss, the steps, the learning rate."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any, cast
+
+from samesense.data import PairData
+from samesense.data.examples import Examples
+from samesense.execution.ranks import is_main
+from samesense.recipes.cosent.settings import CosentSettings
+from samesense.recipes.held_out.sets import LEAST
+from samesense.recipes.methods import Method
+from samesense.recipes.mixed.data import Mixture
+from samesense.recipes.planning.learning_rate import Rate, rate_for
+from samesense.recipes.settings import EncoderSettings, read_settings, shipped
+from samesense.recipes.supmpn.settings import SupmpnSettings
+
+logger = logging.getLogger(__name__)
+
+FEW_PAIRS = 1000
+"""Labelled pairs below which a run without dev and test is cross-validated: see ``benchmarks/verdict.py``."""
+
+LEAST_STEPS = 30
+"""Steps of a training on few labelled pairs or anchors: the few of the papers' epochs would hardly move a start."""
+
+OF_THE_LOSS = ("loss", "temperature", "margin", "similarity", "batches", "angle_weight")
+"""Settings by which a user chooses a loss."""
+
+
+def are_few_pairs(train: Examples) -> bool:
+    """Return whether training data are labelled pairs, enough for folds and too few to hold any out."""
+    return isinstance(train, PairData) and LEAST <= len(train) < FEW_PAIRS
+
+
+def has_few_scores(train: Examples, settings: EncoderSettings, options: Mapping[str, Any]) -> bool:
+    """Return whether examples are few scored pairs of a known scale, for a bi-encoder whose loss is left open."""
+    if any(name in options for name in OF_THE_LOSS):
+        return False
+    if not isinstance(settings, CosentSettings) or settings.encoder != "bi":
+        return False
+    if not isinstance(train, PairData) or train.kind != "scored" or not are_few_pairs(train):
+        return False
+    if not train.has_known_scale and is_main():
+        logger.info(
+            "loss cosent: mse learns more from few scored pairs, and needs the scale of the labels; give `label_range`"
+        )
+    return train.has_known_scale
+
+
+def by_mse(settings: EncoderSettings) -> EncoderSettings:
+    """Return settings of few scored pairs, which MSE learns better from than CoSENT (docs/training.md)."""
+    if is_main():
+        logger.info("loss mse: the scored pairs are few; `loss` overrides")
+    return settings.model_copy(update={"loss": "mse"})
+
+
+def fit_settings_to_size(
+    settings: EncoderSettings,
+    train: Examples,
+    method: Method,
+    config: str,
+    options: Mapping[str, Any],
+    *,
+    few_scored: bool,
+) -> tuple[EncoderSettings, Rate | None]:
+    """Return settings with the steps and the learning rate that suit the size of the data, where these are left open.
+
+    It comes after the splits, as the rules count the steps on what is trained on.
+    """
+    if not _sets_steps(config, options):
+        settings = _with_least_steps(settings, train)
+    if _sets_learning_rate(config, options) or method.has_stages:
+        return settings, None
+    rate = rate_for(settings, train, few_scored=few_scored)
+    return _with_rate(settings, rate), rate
+
+
+def _sets_steps(config: str, options: Mapping[str, Any]) -> bool:
+    """Return whether the number of steps is settled by the user or by a file."""
+    return config != "auto" or "epochs" in options or "max_steps" in options
+
+
+def _with_least_steps(settings: EncoderSettings, examples: Examples) -> EncoderSettings:
+    """Return settings of labelled pairs or anchors by which few of them are trained on for :data:`LEAST_STEPS`."""
+    if not isinstance(settings, (CosentSettings, SupmpnSettings)) or isinstance(examples, Mixture):
+        return settings
+    steps = settings.steps(settings.examples(cast(Any, examples)))
+    if steps >= LEAST_STEPS:
+        return settings
+    if is_main():
+        logger.info(
+            f"{LEAST_STEPS} steps: {settings.epochs:g} epochs of so few examples would be {steps}; `epochs` overrides"
+        )
+    return settings.model_copy(update={"max_steps": LEAST_STEPS})
+
+
+def _sets_learning_rate(config: str, options: Mapping[str, Any]) -> bool:
+    """Return whether the learning rate is settled: by the user, by a file, or by a shipped one, which has a paper's."""
+    if config in shipped() or "learning_rate" in options:
+        return True
+    return config != "auto" and "learning_rate" in read_settings(config)
+
+
+def _with_rate(settings: EncoderSettings, rate: Rate | None) -> EncoderSettings:
+    """Return settings with the learning rate that suits the data, where there is a rule for it."""
+    if rate is None:
+        return settings
+    if is_main():
+        logger.info(f"learning rate {rate.value:g}: {rate.why}; `learning_rate` overrides")
+    return settings.model_copy(update={"learning_rate": rate.value})
