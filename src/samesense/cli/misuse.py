@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
-from cyclopts import CycloptsError
+from cyclopts import CycloptsError, Token
 from cyclopts.exceptions import (
     CoercionError,
     MissingArgumentError,
@@ -15,6 +15,7 @@ from cyclopts.exceptions import (
     UnknownOptionError,
     UnusedCliTokensError,
 )
+from cyclopts.utils import is_option_like
 
 OTHER_FLAGS = {
     "--lr": "--learning-rate",
@@ -113,12 +114,40 @@ def _missing(error: MissingArgumentError, command: str) -> str:
         received = f"; received {len(error.tokens_so_far) % count}" if count > 1 else ""
         return f"{error.keyword} needs {needs} after it{received}."
     if name.startswith("-"):
+        unknown = _unknown_option(error)
+        if unknown is not None:
+            # It is likely the missing one, misspelt.
+            return _unknown_flag(unknown)
         values = ["NAME"] * max(1, count)
         return f'{name} is missing. Add it, as in "{_line([*(error.root_input_tokens or ()), name, *values])}".'
     example = _example(error.target)
     if example:
         return f'{command} needs {name.upper()}, as in "{example}".'
     return f"{command} needs {name.upper()}."
+
+
+def _unknown_option(error: MissingArgumentError) -> UnknownOptionError | None:
+    """Return the first option on the command line that the command does not have; None if it has all."""
+    if error.app is None:
+        return None
+    words = list(error.root_input_tokens or ())
+    if "--" in words:
+        words = words[: words.index("--")]
+    arguments = error.app.assemble_argument_collection()
+    for word in words:
+        # A number may be the value of an option.
+        if not is_option_like(word):
+            continue
+        try:
+            arguments.match(word.partition("=")[0])
+        except ValueError:
+            return UnknownOptionError(
+                token=Token(value=word, source="cli"),
+                argument_collection=arguments,
+                root_input_tokens=error.root_input_tokens,
+                verbose=False,
+            )
+    return None
 
 
 def _example(target: Any) -> str:
