@@ -160,11 +160,18 @@ def test_over_a_socket(head, status):
         ("OPTIONS /v1/models", 421),
         ("POST /health", 421),
         ("GET /health HTTP/1.0\r\nHost: evil.example\r\nX:", 421),
+        # A probe of Kubernetes asks the address of the pod. An address is no name that leads to another machine.
+        ("GET /health HTTP/1.0\r\nHost: 10.1.2.3:8000\r\nX:", 200),
+        ("HEAD /health HTTP/1.0\r\nHost: [fd00::17]:8000\r\nX:", 200),
+        ("GET /health HTTP/1.0\r\nHost: 10.1.2.3.evil.example\r\nX:", 421),
+        ("GET /health HTTP/1.0\r\nHost: evil@10.1.2.3\r\nX:", 421),
+        ("GET / HTTP/1.0\r\nHost: 10.1.2.3:8000\r\nX:", 421),
+        ("GET /v1/models HTTP/1.0\r\nHost: 10.1.2.3:8000\r\nX:", 421),
         ("HEAD /v1/models HTTP/1.0\r\nHost: localhost\r\nX:", 200),
         ("HEAD /metrics HTTP/1.0\r\nHost: localhost\r\nX:", 200),
     ],
 )
-def test_health_checks_of_http_1_0_need_no_host(line, status):
+def test_health_checks_name_an_address_or_no_host(line, status):
     from samesense.inference.serve.http.app import build_app
     from samesense.inference.serve.services import Services
     from tests.inference.serve.toy import served

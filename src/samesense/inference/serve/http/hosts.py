@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from ipaddress import IPv6Address
+from ipaddress import IPv6Address, ip_address
 
 from samesense.errors import ConfigError
 
@@ -24,6 +24,19 @@ def host_name(headers: Sequence[str]) -> str | None:
         return None
     name, _ = _parse(headers[0])
     return name
+
+
+def is_address(name: str | None) -> bool:
+    """Return whether a name, as :func:`host_name` returns it, is an IP address.
+
+    >>> is_address("10.1.2.3"), is_address("::1"), is_address("localhost")
+    (True, True, False)
+    """
+    try:
+        ip_address(name or "")
+    except ValueError:
+        return False
+    return True
 
 
 def allowed_names(names: Sequence[str]) -> list[str]:

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from samesense.errors import SamesenseError
 from samesense.inference.serve.errors import RequestError
-from samesense.inference.serve.http.hosts import host_name
+from samesense.inference.serve.http.hosts import host_name, is_address
 from samesense.inference.serve.traffic import SMALL_BODY, VALUE_BYTES, BodyBytes, Traffic
 
 logger = logging.getLogger(__name__)
@@ -113,9 +113,11 @@ class RequestMiddleware:
             raise _stopping()
         is_open = scope["method"] in OPEN_METHODS and path in OPEN
         names = Headers(scope=scope).getlist("host")
-        # Health checks in HTTP/1.0 send no Host. Every browser sends one, so that nothing is rebound by its absence.
-        is_health_check = is_open and not names
-        if self._hosts and not is_health_check and host_name(names) not in self._hosts:
+        name = host_name(names)
+        # Health checks send no Host, or the address of the machine. Browsers send the name of a page, and only a name
+        # can be rebound.
+        is_health_check = is_open and (not names or (path == "/health" and is_address(name)))
+        if self._hosts and not is_health_check and name not in self._hosts:
             raise RequestError(
                 421,
                 "The header Host must name this server; `samesense serve --allowed-host NAME` allows more names.",
