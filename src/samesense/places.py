@@ -54,7 +54,7 @@ def writing_outputs(
     """
     if names.count("-") > 1:
         raise _same_output_error(names)
-    _check_distinct([name for name in names if name != "-"])
+    check_distinct([name for name in names if name != "-"])
     given_inputs = [path for path in inputs if path is not None]
     with ExitStack() as stack:
         for name in names:
@@ -74,14 +74,15 @@ def holding(*paths: str | Path | None) -> Iterator[None]:
     ConfigError if two are the same file.
     """
     held = [path for path in paths if path is not None and not is_special(path)]
-    _check_distinct(held)
+    check_distinct(held)
     with ExitStack() as stack:
         for path in held:
             stack.enter_context(only_writer_of(Path(path).resolve()))
         yield
 
 
-def _check_distinct(paths: Sequence[str | Path]) -> None:
+def check_distinct(paths: Sequence[str | Path]) -> None:
+    """Raise ConfigError if two outputs are the same file or folder."""
     if len({Path(path).expanduser().resolve() for path in paths}) < len(paths):
         raise _same_output_error(paths)
 

@@ -1,5 +1,6 @@
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -235,6 +236,16 @@ def test_a_place_that_cannot_be_written_stops_before_the_first_model(toy, tmp_pa
         captured = capsys.readouterr()
         assert (stop.value.code, captured.out, captured.err.count("\n")) == (2, "", 1)
         assert str(path) in captured.err
+
+
+def test_a_page_and_figures_at_one_place_are_refused_and_nothing_is_made(toy, tmp_path, capsys):
+    from samesense.cli.main import main
+
+    place = str(tmp_path / "o.html")
+    with pytest.raises(SystemExit) as stop:
+        main(["compare", *toy["models"], "--data", *toy["data"], "--output", place, "--figures", place])
+    assert stop.value.code == 2 and "Each output is a file of its own" in capsys.readouterr().err
+    assert not Path(place).exists()
 
 
 def test_the_command_names_failures_and_ends_well(toy, tmp_path, capsys):
