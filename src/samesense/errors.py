@@ -81,12 +81,15 @@ class UnwrittenError(OutputError, ResultError):
 
     @classmethod
     @contextmanager
-    def holding(cls, result: Any) -> Iterator[None]:
-        """Raise it with a result in place of an OutputError from the block, which writes the result."""
+    def holding(cls, result: Any, *failures: str) -> Iterator[None]:
+        """Raise it with a result in place of an OutputError from the block, which writes the result.
+
+        ``failures`` are messages of what else failed, and come after that of the file.
+        """
         try:
             yield
         except OutputError as error:
-            raise cls(str(error), result) from error
+            raise cls(" ".join([str(error), *failures]), result) from error
 
 
 class UnfinishedError(ResultError):

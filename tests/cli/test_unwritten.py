@@ -87,6 +87,15 @@ def test_a_set_without_a_figure_does_not_stop_the_others(run, folder, labelled, 
         samesense.evaluate(folder, equal)
 
 
+def test_a_set_without_a_figure_is_said_beside_a_full_disk(run, fill_disk, folder, labelled, tmp_path):
+    equal = tmp_path / "equal.tsv"
+    equal.write_text("sentence1\tsentence2\tscore\na dog\ta cat\t1\na dog\ta cat\t2\n", encoding="utf-8")
+    fill_disk("reports.store.write_bytes")
+    code, out, err = run("evaluate", folder, "--data", equal, labelled, "--output", tmp_path / "r.jsonl")
+    assert (code, "labelled.tsv" in out) == (2, True)
+    assert f"{FULL} equal.tsv: The correlation is undefined because scores are all" in err.splitlines()[-1]
+
+
 def test_a_suite_in_which_no_set_lacks_a_figure_has_its_mean(folder, labelled, tmp_path):
     (tmp_path / "equal.tsv").write_text("sentence1\tsentence2\tscore\na dog\ta cat\t1\na dog\ta cat\t2\n")
     lines = labelled.read_text(encoding="utf-8").splitlines()[1:]

@@ -120,7 +120,7 @@ def evaluate(  # noqa: PLR0913 - the flags of the command
             results += suite_averages(complete, evidence if intervals else ())
         finally:  # keep the finished sets, which may have taken hours, when one fails or is interrupted
             if output is not None and results:
-                with UnwrittenError.holding(results):
+                with UnwrittenError.holding(results, *(failure.message for failure in failures)):
                     append_results(Path(output), results)
     for task in selected.tasks:
         if remark := task.remark():
@@ -144,12 +144,12 @@ def _failing(failures: list[_Failure], task: Task, *, alone: bool) -> Iterator[N
         with stage(f"evaluate on {task.dataset}"):
             yield
     except (DataError, ModelError) as error:
-        message = f"{task.dataset}: {error}"
+        failure = _Failure(task.suite, f"{task.dataset}: {error}")
+        failures.append(failure)
         # A model that fails would fail on the others too.
         if alone or isinstance(error, ModelError):
-            error.args = (message,)
+            error.args = (failure.message,)
             raise
-        failures.append(_Failure(task.suite, message))
 
 
 @logs_unread
