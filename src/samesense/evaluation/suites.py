@@ -19,8 +19,8 @@ from samesense.data.rows.sources import (
     Source,
     as_sources,
     distinct_names,
-    folder_and_split,
     in_memory,
+    leads_to_folder,
     name_of,
     numbered,
     refuse_beir,
@@ -225,7 +225,7 @@ def _open(
     if str(source) in BENCHMARKS:
         return hub_splits(str(source))
     # A hub name, or a file that is missing: reading it gives the message that fits.
-    if "/" in str(source) or path.suffix or folder_and_split(str(source))[0] is not None:
+    if "/" in str(source) or path.suffix or leads_to_folder(str(source)):
         return _pairs_or_anchors(source, reading, preferred=preferred)
     raise DataError(
         f"{source}: this is no folder, file, hub name (owner/name:split) or benchmark. Benchmarks: "

@@ -167,7 +167,7 @@ def _looks_like_name(source: str | Path) -> bool:
     # A sentence may hold a slash, as in and/or; a name rarely holds a space.
     if " " in text.strip():
         return False
-    return "/" in text or leads_to(text, Path.exists) or (":" in text and folder_and_split(text)[0] is not None)
+    return "/" in text or leads_to(text, Path.exists) or (":" in text and leads_to_folder(text))
 
 
 def holds_lines(source: Source) -> bool:
@@ -391,6 +391,12 @@ def folder_and_split(text: str) -> tuple[Path | None, str | None]:
     if is_split:
         return Path(name).expanduser(), split
     return None, None
+
+
+def leads_to_folder(text: str) -> bool:
+    """Return whether a name leads to a folder, or to a split of one; see :func:`folder_and_split`."""
+    folder, _ = folder_and_split(text)
+    return folder is not None
 
 
 def _looks_like_path(text: str) -> bool:
