@@ -12,6 +12,7 @@ import samesense
 from samesense.data import read_pairs
 from samesense.data.sentences import read_unlabelled
 from samesense.errors import ConfigError, DataError
+from samesense.recipes.inputs import PREPARE
 from samesense.recipes.mixed import recipe
 from samesense.recipes.planning.plan import plan
 from samesense.recipes.unsupervised.views import set_dropout
@@ -194,7 +195,7 @@ def watched(monkeypatch, *, callbacks=(), dropout=None):
         collator.valid_label_columns, collator.begin = inputs.collator.valid_label_columns, inputs.collator.begin
         return replace(inputs, callbacks=[*inputs.callbacks, gradients, *callbacks], collator=collator)
 
-    monkeypatch.setattr(recipe, "prepare", also)
+    monkeypatch.setitem(PREPARE, "mixed", also)
     return prepared
 
 
@@ -274,14 +275,12 @@ def test_a_resumed_run_equals_an_uninterrupted_one(files, tiny_trunk, tmp_path, 
         "parts": {"nli": {"loss": "softmax"}},
         **({"weights": (1, 2, 1, 2)} if mixing == "weighted" else {}),
     }
-    plain = recipe.prepare
     watching = watched(monkeypatch)
     whole = samesense.train(sources, output=tmp_path / "whole", **options)
-    monkeypatch.setattr(recipe, "prepare", plain)
     watched(monkeypatch, callbacks=[At(17, killed)])
     with pytest.raises(Killed):
         samesense.train(sources, output=tmp_path / "killed", **options)
-    monkeypatch.setattr(recipe, "prepare", plain)
+    monkeypatch.setitem(PREPARE, "mixed", recipe.prepare)
     again = samesense.train(sources, output=tmp_path / "killed", resume=True, **options)
     assert again.output.steps == whole.output.steps > 30
     histories = [(run.folder / "history.jsonl").read_text() for run in (whole, again)]
@@ -345,7 +344,7 @@ def test_a_part_is_cut_to_its_own_longest_input_and_what_was_cut_is_said_once(
         kinds.extend(type(callback) for callback in inputs.callbacks)
         return inputs
 
-    monkeypatch.setattr(recipe, "prepare", also)
+    monkeypatch.setitem(PREPARE, "mixed", also)
     caplog.set_level("INFO")
     samesense.train(
         named(files, "scored", "anchors", "texts"),

@@ -34,7 +34,7 @@ from samesense.recipes.surrogate.settings import SurrogateSettings
 from samesense.recipes.unsupervised.settings import RankcseSettings, SimcseSettings, read_bare, read_for_simcse
 
 if TYPE_CHECKING:
-    from samesense.recipes.run.job import Job, Prepare, TrainingInputs
+    from samesense.recipes.run.job import Job, TrainingInputs
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,6 @@ class Method:
     settings: type[EncoderSettings]
     data: tuple[type, ...]  # classes of the data that it takes
     reader: Callable[[Sequence[str], Any], Examples]  # reads them from sources; the settings of the method say how
-    # gives the training inputs for a start model and a job
-    prepare: Prepare | None = None
     has_stages: bool = False  # whether it is more than one training
     reading: tuple[str, ...] = ()  # the settings that decide what is read
     from_files: bool = False  # data in memory are not taken
@@ -144,9 +142,12 @@ class Method:
         Raises:
             ConfigError: if the method is more than one training.
         """
-        if self.prepare is None:
+        if self.has_stages:
             raise ConfigError(f"Method {self.name} is more than one training, and cannot be one of a mixture.")
-        return self.prepare(model, job)
+        # Imported here, as the recipes import torch: the command line reads this file for its flags.
+        from samesense.recipes.inputs import PREPARE
+
+        return PREPARE[self.name](model, job)
 
     def estimate(self, train: Examples, settings: EncoderSettings, output: Path, **pairs: Any) -> list[str]:
         """Return, in words, the steps and the time of a run; see :mod:`samesense.recipes.run.estimate`.
@@ -238,51 +239,6 @@ def _describe_components(train: Mixture, describe: Callable[[Method, Any, Any], 
     ]
 
 
-# Each recipe is imported when it is called, as it imports torch: the command line reads this file for its flags.
-
-
-def _prepare_cosent(model: Any, job: Job[Any, Any]) -> TrainingInputs:
-    from samesense.recipes.cosent.recipe import prepare
-
-    return prepare(model, job)
-
-
-def _prepare_simcse(model: Any, job: Job[Any, Any]) -> TrainingInputs:
-    from samesense.recipes.unsupervised.simcse import prepare
-
-    return prepare(model, job)
-
-
-def _prepare_rankcse(model: Any, job: Job[Any, Any]) -> TrainingInputs:
-    from samesense.recipes.unsupervised.rankcse import prepare
-
-    return prepare(model, job)
-
-
-def _prepare_supmpn(model: Any, job: Job[Any, Any]) -> TrainingInputs:
-    from samesense.recipes.supmpn.recipe import prepare
-
-    return prepare(model, job)
-
-
-def _prepare_sections(model: Any, job: Job[Any, Any]) -> TrainingInputs:
-    from samesense.recipes.sections.recipe import prepare
-
-    return prepare(model, job)
-
-
-def _prepare_surrogate(model: Any, job: Job[Any, Any]) -> TrainingInputs:
-    from samesense.recipes.surrogate.recipe import prepare
-
-    return prepare(model, job)
-
-
-def _prepare_mixed(model: Any, job: Job[Any, Any]) -> TrainingInputs:
-    from samesense.recipes.mixed.recipe import prepare
-
-    return prepare(model, job)
-
-
 _SENTENCE_READING = ("columns", "keep_repeated", "min_chars", "max_chars")
 
 METHODS: dict[str, Method] = {
@@ -295,7 +251,6 @@ METHODS: dict[str, Method] = {
             data=(PairData,),
             reader=read_labelled,
             lessons=lessons.of_pairs,
-            prepare=_prepare_cosent,
         ),
         Method(
             name="simcse",
@@ -304,7 +259,6 @@ METHODS: dict[str, Method] = {
             data=(Sentences, PairData),
             reader=read_for_simcse,
             lessons=lessons.of_views,
-            prepare=_prepare_simcse,
             reading=("supervised", *_SENTENCE_READING),
         ),
         Method(
@@ -314,7 +268,6 @@ METHODS: dict[str, Method] = {
             data=(Sentences,),
             reader=read_bare,
             lessons=lessons.of_rankings,
-            prepare=_prepare_rankcse,
             reading=_SENTENCE_READING,
         ),
         Method(
@@ -324,7 +277,6 @@ METHODS: dict[str, Method] = {
             data=(TupleData,),
             reader=read_for_supmpn,
             lessons=lessons.of_tuples,
-            prepare=_prepare_supmpn,
             reading=("columns", "group_anchors", "label_order", "drop_bad_rows"),
         ),
         Method(
@@ -334,7 +286,6 @@ METHODS: dict[str, Method] = {
             data=(SectionTriplets,),
             reader=read_triplets,
             lessons=lessons.of_sections,
-            prepare=_prepare_sections,
             reading=("per_document", "triplets_seed"),
             from_files=True,
         ),
@@ -344,7 +295,6 @@ METHODS: dict[str, Method] = {
             settings=SurrogateSettings,
             data=(Harvested,),
             reader=read_harvest,
-            prepare=_prepare_surrogate,
             reading=("held_out_share", "most_pairs", "learn_from", "encoder", "targets"),
             from_files=True,
         ),
@@ -365,7 +315,6 @@ METHODS: dict[str, Method] = {
             data=(Mixture,),
             reader=refuse,
             lessons=_lessons_of_components,
-            prepare=_prepare_mixed,
         ),
     )
 }
