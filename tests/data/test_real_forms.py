@@ -11,6 +11,7 @@ from datasets import Dataset, DatasetDict
 import samesense
 from samesense.data.kinds import detect_kind
 from samesense.data.pairs.read import read_pairs
+from samesense.data.rows.line_formats import refuse_other_format
 from samesense.errors import ConfigError, DataError
 from tests.messages import listen
 
@@ -181,6 +182,11 @@ def test_a_table_by_the_name_of_a_text_is_refused(tmp_path, content, message):
         detect_kind(path)
     assert message in str(caught.value)
     assert str(caught.value).endswith("give the file as standard input (-), or as JSON lines with a key text.")
+
+
+def test_a_pipe_is_not_to_be_renamed():
+    with pytest.raises(DataError, match=r"\.jsonl\. Write it to a file with that ending\. If each line is a text"):
+        refuse_other_format(['["a", "b"]', '["c", "d"]'], "/dev/stdin")
 
 
 @pytest.mark.parametrize(

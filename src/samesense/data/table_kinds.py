@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from samesense.data.columns.anchor_columns import Layout, find_layout
@@ -227,60 +228,119 @@ def _are_two_texts(cell: object) -> bool:
     return isinstance(cell, list) and len(cell) == 2 and all(isinstance(text, str) for text in cell)
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Table:
+    """The first rows of a table whose names are not those of labelled pairs, and what its columns are."""
+
+    rows: Sequence[Row]
+    source: str
+    spelled: dict[str, str]  # its names by their normalized form
+    texts: Sequence[str]  # the columns of texts
+    others: Sequence[str]  # the columns beside those, without subsets and identifiers
+    single: str | None  # the column with the name of a single text
+    label: str | None  # the column with the name of a sentence's label
+
+
 def _detect_from_cells(rows: Sequence[Row], source: str) -> DetectedKind | None:
     """Guess the kind of a table from its cells, where its names are not those of pairs; ``None`` if nothing fits."""
     names = names_in(rows)
     texts = find_text_columns(rows)
     spelled = spelled_names(names)
-    single_column = find_name(SINGLE_NAMES, spelled)
-    label = find_name(SENTENCE_LABEL_NAMES, spelled)
-    classes = _detect_named_classes(texts, single_column, label) or _guess_titled(rows)
-    if classes is not None:
-        if label is not None and holds_lists(rows, label):
-            refuse_lists_of_labels(rows, [label], source)
-        return classes
-    other_columns = columns_besides(names, texts)
-    pairs = guessed_pairs(rows)
-    if pairs is not None:
-        return DetectedKind("pairs", f"two columns of texts and {split_columns(pairs)[-1]}", sure=False, columns=pairs)
-    # A premise and a hypothesis need a label, so that two columns of them are not taken for pairs that match.
-    if len(texts) == 2 and not other_columns and not {"premise", "hypothesis"} <= spelled.keys():
-        return _guess_two_columns(rows, texts, source)
-    if len(texts) == 1 and label and other_columns == [label]:
-        return _guess("classes", [texts[0], label], f"a column of texts and {label}")
-    # Of several columns of texts, the one with the name of a single text is that of the label.
-    if single_column in texts and label and len(texts) > 2 and not find_pair(TEXT_PAIRS, spelled):
-        unread = join_names([name for name in texts if name != single_column])
-        return _guess(
-            "classes", [str(single_column), label], f"the columns {single_column} and {label}, without {unread}"
-        )
-    # Names of pairs without a label: the caller's error says what is missing.
-    if find_pair(TEXT_PAIRS, spelled):
+    table = _Table(
+        rows=rows,
+        source=source,
+        spelled=spelled,
+        texts=texts,
+        others=columns_besides(names, texts),
+        single=find_name(SINGLE_NAMES, spelled),
+        label=find_name(SENTENCE_LABEL_NAMES, spelled),
+    )
+    return next((kind for guess in _GUESSES if (kind := guess(table)) is not None), None)
+
+
+def _detect_named_classes(table: _Table) -> DetectedKind | None:
+    """Detect sentences with classes by known names for a text and a label, without a second text."""
+    if not table.single or not table.label or len(table.texts) > 1:
         return None
-    # A second text beside yes and no is a pair, under names that do not say so.
-    if len(texts) == 2 and len(other_columns) == 1 and _holds_answers(rows, other_columns[0]):
-        return None
-    document_names = [name for name in TEXT_NAMES if name in spelled]
-    if document_names and not single_column:
-        return DetectedKind("documents", f"the column {document_names[0]}")
-    return _detect_text_column(rows, texts, single_column, source)
+    _refuse_lists_of_labels_in(table)
+    return DetectedKind("classes", f"the columns {table.single} and {table.label}")
 
 
-def _detect_named_classes(texts: Sequence[str], single_column: str | None, label: str | None) -> DetectedKind | None:
-    """Return sentences with classes as the kind of known names for a text and a label, without a second text."""
-    if single_column and label and len(texts) < 2:
-        return DetectedKind("classes", f"the columns {single_column} and {label}")
-    return None
-
-
-def _guess_titled(rows: Sequence[Row]) -> DetectedKind | None:
-    """Return sentences with classes as the kind of texts that have a title and a class; ``None`` without a title."""
-    titled = find_titled_text(rows)
+def _guess_titled(table: _Table) -> DetectedKind | None:
+    """Take texts that have a title and a class for sentences with classes."""
+    titled = find_titled_text(table.rows)
     if titled is None:
         return None
+    _refuse_lists_of_labels_in(table)
     evidence = f"a column of texts, {titled.text}, and {titled.label}, without {titled.title}"
     hint = f"for pairs of the two, `columns` {quote_columns(','.join(titled))}"
     return _guess("classes", [titled.text, titled.label], f"{evidence}; {hint}")
+
+
+def _refuse_lists_of_labels_in(table: _Table) -> None:
+    if table.label is not None and holds_lists(table.rows, table.label):
+        refuse_lists_of_labels(table.rows, [table.label], table.source)
+
+
+def _guess_labelled_pairs(table: _Table) -> DetectedKind | None:
+    pairs = guessed_pairs(table.rows)
+    if pairs is None:
+        return None
+    return DetectedKind("pairs", f"two columns of texts and {split_columns(pairs)[-1]}", sure=False, columns=pairs)
+
+
+def _guess_two_texts(table: _Table) -> DetectedKind | None:
+    # A premise and a hypothesis need a label, so that two columns of them are not taken for pairs that match.
+    if len(table.texts) != 2 or table.others or {"premise", "hypothesis"} <= table.spelled.keys():
+        return None
+    return _guess_two_columns(table.rows, table.texts, table.source)
+
+
+def _guess_text_and_label(table: _Table) -> DetectedKind | None:
+    if len(table.texts) != 1 or table.label is None or table.others != [table.label]:
+        return None
+    return _guess("classes", [table.texts[0], table.label], f"a column of texts and {table.label}")
+
+
+def _guess_single_of_texts(table: _Table) -> DetectedKind | None:
+    """Take the column with the name of a single text, of several columns of texts, for that of the label."""
+    if table.single not in table.texts or not table.label or len(table.texts) < 3 or _has_pair_names(table):
+        return None
+    unread = join_names([name for name in table.texts if name != table.single])
+    evidence = f"the columns {table.single} and {table.label}, without {unread}"
+    return _guess("classes", [str(table.single), table.label], evidence)
+
+
+def _has_pair_names(table: _Table) -> bool:
+    return find_pair(TEXT_PAIRS, table.spelled) is not None
+
+
+def _lacks_label(table: _Table) -> bool:
+    """Return whether a table seems to hold pairs whose label is missing, or not known for one; an error says which."""
+    # A second text beside yes and no is a pair, under names that do not say so.
+    is_answered = len(table.texts) == 2 and len(table.others) == 1 and _holds_answers(table.rows, table.others[0])
+    return is_answered or _has_pair_names(table)
+
+
+def _detect_single_texts(table: _Table) -> DetectedKind | None:
+    if _lacks_label(table):
+        return None
+    document_names = [name for name in TEXT_NAMES if name in table.spelled]
+    if document_names and not table.single:
+        return DetectedKind("documents", f"the column {document_names[0]}")
+    return _detect_text_column(table.rows, table.texts, table.single, table.source)
+
+
+_GUESSES: tuple[Callable[[_Table], DetectedKind | None], ...] = (
+    _detect_named_classes,
+    _guess_titled,
+    _guess_labelled_pairs,
+    _guess_two_texts,
+    _guess_text_and_label,
+    _guess_single_of_texts,
+    _detect_single_texts,
+)
+"""What a table may be, the first that fits; names decide before cells."""
 
 
 def _detect_text_column(

@@ -21,9 +21,6 @@ logger = logging.getLogger(__name__)
 _AS_TEXTS = "If each line is a text, give the file as standard input (-), or as JSON lines with a key text."
 """What is done where a file of texts is refused."""
 
-_RENAME = "Rename it"
-"""The fix of a file whose name lacks the ending of its format; a pipe cannot be renamed."""
-
 _WRITE_TEXTS = "Write the texts alone, one a line."
 
 _ENDINGS = {
@@ -63,7 +60,7 @@ def describe_no_document(lines: Sequence[str]) -> str:
         certain = Format("its lines are numbers", "If they are labels, write them into one table with their texts.")
     if certain is None:
         return ""
-    return f"{certain.description}. {certain.fix} If it is a document nevertheless, end its name in .md."
+    return f"{certain.description}. {certain.fix_for()} If it is a document nevertheless, end its name in .md."
 
 
 def refuse_other_format(lines: Sequence[str], source: str) -> None:
@@ -78,10 +75,7 @@ def refuse_other_format(lines: Sequence[str], source: str) -> None:
         raise DataError(f"{source}: a name in {ending} is that of {_ENDINGS[ending]}. {_WRITE_TEXTS} {_AS_TEXTS}")
     certain = _first_format(_REFUSED, lines)
     if certain is not None:
-        fix = certain.fix
-        if source.startswith("/dev/"):
-            fix = fix.replace(_RENAME, "Write it to a file with that ending")
-        raise DataError(f"{source}: {certain.description}. {fix} {_AS_TEXTS}")
+        raise DataError(f"{source}: {certain.description}. {certain.fix_for(source)} {_AS_TEXTS}")
     if len(lines) < _FEWEST_LINES or source in _WARNED:
         return
     doubt = _first_format(_DOUBTS, [line.strip() for line in lines])
@@ -94,7 +88,13 @@ class Format(NamedTuple):
     """What the lines of a file are, and how it is read."""
 
     description: str
-    fix: str
+    fix: str = ""  # without one, nothing is wrong but the name, which lacks the ending of the format
+    requirement: str = ""  # what a file needs besides that ending
+
+    def fix_for(self, source: str = "") -> str:
+        """Return what is to be done with ``source``; a pipe cannot be renamed."""
+        rename = "Write it to a file with that ending" if source.startswith("/dev/") else "Rename it"
+        return self.fix or f"{rename}{self.requirement}."
 
 
 _Detector = Callable[[Sequence[str]], Format | None]
@@ -134,7 +134,7 @@ def _shared_count(counts: Sequence[int]) -> int:
 def _table(description: str, suffix: str) -> Format:
     return Format(
         f"{description}, and its name does not end in {suffix}",
-        f"{_RENAME}, with the names of its columns in the first line.",
+        requirement=", with the names of its columns in the first line",
     )
 
 
@@ -162,7 +162,7 @@ def _detect_rows(lines: Sequence[str]) -> Format | None:
                 "its lines are rows in the source of a program",
                 "Write them as JSON lines, of json.dumps(row) for each.",
             )
-        fix = f"{_RENAME}."
+        fix = ""
         if kind == "list" and not _LIST_OF_TEXTS.fullmatch(rows[0]):
             fix = 'Write each row as an object, such as {"sentence1": ..., "sentence2": ..., "score": ...}.'
         return Format(f"each line is a JSON {kind}, and its name does not end in .jsonl", fix)
@@ -178,9 +178,9 @@ def _detect_json(lines: Sequence[str]) -> Format | None:
         return None
     first, second = (line.strip() for line in lines[:2])
     if first == "{" and _KEY.match(second):
-        return Format("it is JSON over several lines, and its name does not end in .json", f"{_RENAME}.")
+        return Format("it is JSON over several lines, and its name does not end in .json")
     if first == "[" and second.startswith(('"', "{", "[")):
-        fix = f"{_RENAME}." if second.startswith("{") else "Write the texts one a line, and rows as objects."
+        fix = "" if second.startswith("{") else "Write the texts one a line, and rows as objects."
         return Format("it is a JSON list, and its name does not end in .json", fix)
     return None
 
