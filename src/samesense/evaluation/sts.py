@@ -94,19 +94,25 @@ def evaluate_pairs(model: Scorer, data: PairData, *, intervals: bool = True) -> 
 
 
 def warn_of_reversed_labels(model: Scorer, data: PairData, scores: Scores) -> None:
-    """Warn if labels fall where the scores rise, as distances do.
+    """Warn if labels look reversed; see :func:`describe_reversed_labels`."""
+    if message := describe_reversed_labels(model, data, scores):
+        logger.warning(message)
+
+
+def describe_reversed_labels(model: Scorer, data: PairData, scores: Scores) -> str:
+    """Say that labels fall where the scores rise, as distances do, and how to turn them round; ``""`` if they do not.
 
     Only cosines of embeddings are trusted: the scores of a cross-encoder or of a function may be reversed themselves.
     """
     if not model.embeds or len(data) < FEWEST_REVERSED:
-        return
+        return ""
     value = spearman(scores, data.labels)
     if value >= REVERSED:
-        return
+        return ""
     _, high = bootstrap_interval(scores, data.labels, "spearman", level=REVERSED_LEVEL)
     if high >= 0:
-        return
-    logger.warning(
+        return ""
+    return (
         f"{data.name}: the labels look reversed: they fall where the cosines of {model.name} rise (Spearman "
         f"{100 * value:.1f} on {len(data):,} pairs). A label must be larger the more alike two texts are; "
         f"{_describe_reversal(data)}"

@@ -14,7 +14,7 @@ from samesense.data.conventions.scales import Scale
 from samesense.data.pairs.data import PairData
 from samesense.data.pairs.folds import FOLDS, Folds, fold_numbers
 from samesense.errors import ConfigError, DataError
-from samesense.evaluation.sts import warn_of_reversed_labels
+from samesense.evaluation.sts import describe_reversed_labels
 from samesense.inference.calibration.calibration import (
     FITS,
     PRECISIONS,
@@ -189,7 +189,8 @@ def calibrate(
     seconds = time.perf_counter() - started
     if is_constant(scores):
         raise DataError(f"A calibration needs scores that differ; the model gives {scores[0]:g} for every pair.")
-    warn_of_reversed_labels(model, data, scores)
+    if message := describe_reversed_labels(model, data, scores):
+        raise DataError(message)
     shape = settings.shape
     if shape == "auto":
         shape = "isotonic" if data.graded else "logistic"
