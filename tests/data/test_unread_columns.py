@@ -169,15 +169,18 @@ def test_a_column_of_splits_is_warned_of_beside_columns_that_are_named(tmp_path,
 @pytest.mark.parametrize(
     "names", [("text", "label", "answer"), ("text1", "text2", "label", "answer"), ("text", "answer")]
 )
-def test_a_column_of_answers_of_annotators_is_warned_of(tmp_path, names, caplog):
+@pytest.mark.parametrize(
+    "given", [["accept", "reject", "accept"], ["accept", "reject", ""], [*150 * ["accept"], "reject"]]
+)
+def test_a_column_of_answers_of_annotators_is_warned_of(tmp_path, names, given, caplog):
     cells = {"text": "a text {}", "text1": "one {}", "text2": "another {}"}
     for refused in (False, True):
         rows = [
             [
                 *(cells.get(name, str(row % 2)).format(row) for name in names[:-1]),
-                "reject" if refused and row % 3 == 1 else "accept",
+                given[row % len(given)] if refused else "accept",
             ]
-            for row in range(12)
+            for row in range(300)
         ]
         path = table(tmp_path / f"{refused}.csv", list(names), rows)
         assert samesense.doctor(path)

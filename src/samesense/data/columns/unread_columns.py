@@ -66,7 +66,7 @@ def log_unread(
     without_texts = [name for name in reportable if name not in text_set]
     if texts:
         logger.warning(_unread_warning(texts, columns, source, fix))
-    _warn_of_marks(first_rows, [*read, *texts], source)
+    _warn_of_marks(rows, [*read, *texts], source)
     if labels:
         without_texts += [name for name in unread if normalize_name(name) in NO_TEXTS]
     if without_texts and metadata:
@@ -84,7 +84,8 @@ def warn_of_marked_rows(rows: Sequence[Row], columns: Collection[str], source: s
 
 
 def _warn_of_marks(rows: Sequence[Row], columns: Collection[str], source: str) -> None:
-    first_rows = rows[:_UNREAD_ROWS]
+    # More of them than for texts: files are often sorted by such a column.
+    first_rows = sniffed_rows(rows)
     for name in names_in(first_rows):
         key = (source, "split", name)
         if name in columns or key in _UNREAD:
@@ -140,7 +141,8 @@ def _words_in(rows: Sequence[Row], name: str, usual_name: str, words: Set[str]) 
     is_named = normalize_name(name) == usual_name or isinstance(rows[0][1], dict)
     if not (is_named and may_hold_texts(rows[0][1], name)):
         return []
-    values = dict.fromkeys(str(cells.get(name)).strip().casefold() for _, cells in rows)
+    values = dict.fromkeys(str(cells.get(name) or "").strip().casefold() for _, cells in rows)
+    values.pop("", None)  # rows that were not looked at
     return list(values) if words >= values.keys() else []
 
 
