@@ -134,6 +134,13 @@ def test_a_damaged_copy_is_not_taken_for_an_absent_one(ask, cached):
         raise ValueError("damaged")
 
 
+def test_a_full_disk_beside_a_copy_is_said_where_the_hub_is_away(ask, cached):
+    ask(BAD_GATEWAY)
+    expected = f"cannot be kept on this machine, below .*: {os.strerror(errno.ENOSPC)}"
+    with pytest.raises(ModelError, match=expected), hub.hub_access("owner/model"):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
 def test_a_short_wait_for_a_copy_does_not_refuse_a_download(ask, cached):
     server = ask(None)
     assert hub.unreachable(cached=True)

@@ -237,7 +237,8 @@ def _load_online_or_cached(name: str, kind: Kind) -> Iterator[None]:
     except (ModelError, DataError):
         raise
     except Exception as error:
-        if cached and not isinstance(error, OSError):  # a copy that is damaged, and not one that lacks files
+        # A copy that is damaged, or a full disk, and not a copy that lacks files.
+        if cached and (not isinstance(error, OSError) or _find_unwritable(error) is not None):
             raise
         refusal = DataError if kind == "dataset" else ModelError
         raise refusal(absence(name, kind, reason)) from error
