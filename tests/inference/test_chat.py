@@ -153,11 +153,19 @@ def test_no_server_is_named(ask, monkeypatch):
         Chat("m")(PAIRS[:1])
 
 
-@pytest.mark.parametrize("status", [400, 401, 404])
-def test_a_refusal_ends_it_at_once_and_never_shows_the_key(ask, monkeypatch, status):
+@pytest.mark.parametrize(
+    ("status", "fix"),
+    [
+        (400, ""),
+        (401, r"\. Check the key in OPENAI_API_KEY"),
+        (403, r"\. Check the key in OPENAI_API_KEY"),
+        (404, r"\. Check the name of the model, and OPENAI_BASE_URL, which ends in /v1"),
+    ],
+)
+def test_a_refusal_ends_it_at_once_and_never_shows_the_key(ask, monkeypatch, status, fix):
     monkeypatch.setenv("OPENAI_API_KEY", "secret")
     server, model = ask(lambda texts, count: (status, {"error": {"message": "no such thing", "param": None}}, {}))
-    with pytest.raises(ModelError, match=f"refuses the model 'a-model': status {status}, no such thing") as error:
+    with pytest.raises(ModelError, match=f"refuses the model 'a-model': status {status}, no such thing{fix}") as error:
         model(PAIRS[:1])
     assert len(server.asked) == 1
     assert "secret" not in str(error.value)
@@ -200,7 +208,7 @@ def test_an_unreadable_answer_is_none_and_many_in_a_row_end_it(ask):
     with pytest.raises(ModelError, match="gave no score that can be read for 'text 3' and 'other 3'"):
         model(PAIRS)
     server, model = ask(lambda texts, _: "hm")
-    with pytest.raises(ModelError, match="gave 5 pairs in a row no score that can be read"):
+    with pytest.raises(ModelError, match=r"5 pairs in a row .*: a score is 0 to 5 alone, and the last answer was 'hm'"):
         list(model.answers(PAIRS * 5))
     assert len(server.asked) < 4 * 12
 

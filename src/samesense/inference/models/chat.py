@@ -74,6 +74,13 @@ UNREADABLE = 5
 _AGAIN = (408, 409, 429)
 """Statuses after which a request is repeated, besides all from 500 on."""
 
+_FIXES = {
+    401: f". Check the key in {KEY_VARIABLE}",
+    403: f". Check the key in {KEY_VARIABLE}",
+    404: f". Check the name of the model, and {URL_VARIABLE}, which ends in /v1 for most servers",
+}
+"""What to look at after these statuses."""
+
 
 class Chat:
     """A :data:`~samesense.types.Score` by an OpenAI-compatible chat endpoint.
@@ -97,6 +104,7 @@ class Chat:
         self._key = os.environ.get(KEY_VARIABLE, "").strip()
         # The likeliest answer, so that labels can be repeated as far as the endpoint allows.
         self._extra: dict[str, Any] = {"temperature": 0}
+        self._unread = ""
         self._lock = threading.Lock()
         self._stopped = threading.Event()
         self._open = urllib.request.build_opener(_NoRedirect)
@@ -147,7 +155,11 @@ class Chat:
                         unread = unread + 1 if score is None else 0
                         yield futures[done], score
                     if unread == UNREADABLE:
-                        failed = ModelError(f"{self.model} gave {UNREADABLE} pairs in a row no score that can be read.")
+                        failed = ModelError(
+                            f"{self.model} gave {UNREADABLE} pairs in a row no score that can be read: a score is "
+                            f"{SCALES[self.scale].name} alone, and the last answer was {self._unread[:80]!r}. Name "
+                            "another model."
+                        )
                     # The first error is raised: later ones may come of the stop.
                     if failed is not None and failure is None:
                         failure = failed
@@ -174,7 +186,7 @@ class Chat:
             score = read_answer(answer, self.scale)
             if score is not None:
                 return score
-            logger.debug(f"{self.model} answered {answer[:80]!r}")
+            self._unread = answer
         return None
 
     def _ask(self, pair: Pair) -> str:
@@ -325,7 +337,7 @@ def _refusal(error: urllib.error.HTTPError) -> Exception:
         pause = error.headers.get("Retry-After", "")
         # The header may also hold a date, which is not read.
         return _AskAgainError(message, float(pause) if pause.isdigit() else None)
-    return _RefusedError(message, param)
+    return _RefusedError(f"{message}{_FIXES.get(error.code, '')}", param)
 
 
 def _cancel(futures: Any) -> None:
