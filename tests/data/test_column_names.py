@@ -100,7 +100,7 @@ def test_labels_in_words_are_proposed_as_labels_and_three_texts_in_both_forms(tm
         "left,right,verdict\n"
         + "".join(f"a {number},b {number},{'nein' if number % 2 else 'ja'}\n" for number in range(6))
     )
-    with pytest.raises(DataError, match=r"Name two texts and the label: `columns` left,right,verdict$"):
+    with pytest.raises(DataError, match=r"Names that need no option .* `columns` left,right,verdict$"):
         detect_kind(path)
     path.write_text("query,good,bad\na b,c d,e f\n")
     with pytest.raises(DataError, match=r": `columns` query,good; or, if the third .*: `columns` query,good,bad$"):

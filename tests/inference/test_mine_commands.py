@@ -118,6 +118,21 @@ def test_tables_are_read_by_column(run, tmp_path, name):
     assert (code, [json.loads(line)["text"] for line in out.splitlines()]) == (0, ["same", "other", "same"])
 
 
+@pytest.mark.parametrize(
+    ("command", "flag"),
+    [
+        ("match t.csv t.csv --columns question1", "--target-columns"),
+        ("mine-negatives a.csv --corpus t.csv --output n.jsonl", "--corpus-columns"),
+    ],
+)
+def test_the_flag_of_a_second_table_is_named(run, tmp_path, monkeypatch, command, flag):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.csv").write_text("question1,question2,is_duplicate\nIs it?,Is it not?,yes\n")
+    (tmp_path / "a.csv").write_text("anchor,positive\nIs it?,Is it so?\nIs it now?,Is it so now?\n")
+    code, _, err = run(*command.split())
+    assert (code, f"Name the one to read: {flag} question1\n" in err) == (2, True), err
+
+
 @pytest.mark.parametrize("command", ["mine", "dedup", "encode m", "rerank --query q --cross c --model m"])
 def test_a_table_of_several_columns_of_texts_is_refused_with_the_flag(run, tmp_path, command):
     (tmp_path / "t.csv").write_text("question1,question2,is_duplicate\nIs it?,Is it not?,yes\n")

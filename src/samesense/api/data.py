@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from samesense.choices import Sampling, check_choice
-from samesense.data.conventions.named_columns import check_columns
+from samesense.data.conventions.named_columns import check_columns, columns_named_by
 from samesense.data.rows.sources import (
     Source,
     as_sources,
@@ -294,7 +294,8 @@ def mine_negatives(  # noqa: PLR0913 - the flags of the command
     anchors = _anchors(data, columns=columns, label_order=label_order, drop_bad_rows=drop_bad_rows)
     if isinstance(corpus, set | frozenset):  # which texts there are counts here, and not their rows
         corpus = sorted(corpus)
-    texts = () if corpus is None else texts_of(corpus, corpus_columns)
+    with columns_named_by("corpus_columns"):
+        texts = () if corpus is None else texts_of(corpus, corpus_columns)
     finder = load(model, precision=precision)
     if not finder.embeds:
         raise ConfigError(

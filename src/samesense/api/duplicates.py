@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from samesense.api.data import labelled_pairs, texts_of
 from samesense.choices import Chunk, DedupBy, ExecutorName, Keep, SearchMethod, Threshold, check_choice, check_named
+from samesense.data.conventions.named_columns import columns_named_by
 from samesense.data.rows.sources import Source, names_among
 from samesense.data.rows.table_options import Header, Quoting, reads_tables
 from samesense.errors import ConfigError
@@ -212,7 +213,8 @@ def match(  # noqa: PLR0913 - the flags of the command
     work_folder = None if work is None else Path(work)
     sharing = _sharing(model, precision, executor, workers, address, work_folder)
     texts = texts_of(source, columns)
-    targets = texts_of(target, target_columns)
+    with columns_named_by("target_columns"):
+        targets = texts_of(target, target_columns)
     compared = None if work is not None else [*texts, *targets]
     encoder, lowest = _load_with_threshold(model, threshold, min_precision, pairs, precision, compared)
     matched = run(

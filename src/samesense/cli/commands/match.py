@@ -39,6 +39,7 @@ def match(
         overwrite: replace existing files.
         json: print the counts as a JSON object; the rows go to files.
     """
+    from samesense.data.conventions.named_columns import columns_named_by
     from samesense.data.texts import read_usable
     from samesense.execution.unread import name_rows
     from samesense.inference.names import place_of
@@ -56,7 +57,8 @@ def match(
     with writing_outputs(outputs, inputs, overwrite=overwrite):
         sources = read_usable(source, options.pop("columns"), drop_bad_rows=drop_bad_rows)
         name_rows(sources.texts, sources.indices)
-        targets = read_usable(target, options.pop("target_columns"), drop_bad_rows=drop_bad_rows)
+        with columns_named_by("target_columns"):
+            targets = read_usable(target, options.pop("target_columns"), drop_bad_rows=drop_bad_rows)
         matched = duplicates.match(sources.texts, targets.texts, **options)
         # columns of the second file and of the match are renamed where a name is taken
         target_names = behind(sources.names, targets.names)

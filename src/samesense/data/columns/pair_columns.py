@@ -156,10 +156,14 @@ def _missing_columns_error(names: Sequence[str], source: str, what: str, example
     if {"query-id", "corpus-id"} <= set(names):
         return DataError(f"{message} These are judgements of BEIR, which name texts by their ids. {BEIR_FIX}")
     if example:
-        what = "two texts that belong together"
-        if len(split_columns(example)) == 3:
-            what = "two texts and the label"
-        return DataError(f"{message} Name {what}: `columns` {quote_columns(example)}")
+        proposed = f"`columns` {quote_columns(example)}"
+        if len(split_columns(example)) != 3:
+            return DataError(f"{message} Name two texts that belong together: {proposed}")
+        # The option may be that of another file.
+        return DataError(
+            f"{message} Names that need no option are sentence1, sentence2, label. Name two texts and the label: "
+            f"{proposed}"
+        )
     pairs = ", ".join("/".join(pair) for pair in TEXT_PAIRS)
     return DataError(
         f"{message} Labelled pairs have two columns of texts and one of labels. Known names of texts: {pairs}; of "

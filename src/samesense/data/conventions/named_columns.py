@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from samesense.data.conventions.column_names import find_name, normalize_name, spelled_names
 from samesense.errors import ConfigError, DataError
@@ -54,6 +55,16 @@ def join_columns(names: Sequence[str]) -> str:
     sink = io.StringIO()
     csv.writer(sink, lineterminator="").writerow(names)
     return sink.getvalue()
+
+
+@contextmanager
+def columns_named_by(option: str) -> Iterator[None]:
+    """Read a source whose columns are named by another option than ``columns``: errors speak of that one."""
+    try:
+        yield
+    except (ConfigError, DataError) as error:
+        error.args = (str(error).replace("`columns`", f"`{option}`"), *error.args[1:])
+        raise
 
 
 def listed(names: Sequence[str], limit: int = MOST_LISTED) -> str:
