@@ -26,6 +26,7 @@ CASES = {
     "evaluate m --data a.csv --label-range 0": "--label-range needs 2 values after it; received 1.",
     "train a.csv -o x --lr 1e-4": "Unknown option: --lr. Here it is --learning-rate.",
     "train a.csv -o x --fp16": "Unknown option: --fp16. Here it is --precision bfloat16.",
+    "whiten m t.txt -o x --dimensions 64": "Unknown option: --dimensions. Here it is --dim.",
     "evaluate m --lr 1": "Unknown option: --lr.",
     "train a.csv -o x --epoch 3": "Unknown option: --epoch. Did you mean --epochs?",
     "train a.csv -o x --device cpu": "There is no --device here: a GPU is taken if there is one. For the CPU, set",

@@ -47,6 +47,16 @@ def test_whiten_refuses(tiny_trunk, tmp_path, capsys, folder, extra, message):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["t.txt"]
 
 
+@pytest.mark.parametrize(("extra", "warned"), [([], True), (["--dim", 2], True), (["--dim", 1], False)])
+def test_texts_that_are_too_few_for_the_dimensions_are_said(tiny_trunk, tmp_path, capsys, extra, warned):
+    (tmp_path / "t.txt").write_text("a dog\na cat\nthe sun\n")
+    assert run("whiten", tiny_trunk, tmp_path / "t.txt", "--output", tmp_path / "out", *extra) == 0
+    assert ("warning: 3 texts are too few to whiten 2 dimensions" in capsys.readouterr().err) == warned
+    three = encode(build(str(tmp_path / "out"), device="cpu"), ["a dog", "a cat", "the sun"], precision="float32")
+    distances = [np.linalg.norm(three[one] - three[two]) for one, two in ((0, 1), (0, 2), (1, 2))]
+    assert (np.ptp(distances) < 0.1) == warned
+
+
 def test_empty_texts_are_counted(tiny_trunk, tmp_path, capsys):
     (tmp_path / "t.txt").write_text("a dog\n\na cat\n \nthe sun\n")
     assert run("whiten", tiny_trunk, tmp_path / "t.txt", "--output", tmp_path / "out", "--dim", 2) == 0

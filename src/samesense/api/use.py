@@ -292,9 +292,18 @@ def whiten(  # noqa: PLR0913 - the flags of the command
         # Before the fit, as the vectors change with it.
         leave_out_sink(encoder)
         whitening = Whitening.fit(embed(encoder, sentences, precision=precision), dim)
+        width, dimensions = whitening.matrix.shape
+        different = len(set(sentences))
+        # So many directions hold that many points at equal distances.
+        if dimensions >= different - 1:
+            logger.warning(
+                f"{different} texts are too few to whiten {dimensions} dimensions: any two of them are equally far "
+                f"apart, whatever they mean. Give many times as many as the model's {width} dimensions, or keep fewer "
+                "by `dim`"
+            )
         save(append_whitening(encoder, whitening), Path(output), overwrite=overwrite)
         read = CardData("texts", ", ".join(map(short_name, as_sources(texts))), len(sentences), rows_hash(sentences))
-        method = f"whitened to {whitening.matrix.shape[1]} dimensions on unlabelled texts"
+        method = f"whitened to {dimensions} dimensions on unlabelled texts"
         write_card(Path(output), Card(name=Path(output).name, base=model, method=method, data=[read]))
     return whitening
 

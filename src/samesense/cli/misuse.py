@@ -23,6 +23,7 @@ OTHER_FLAGS = {
     "--fp16": "--precision bfloat16",
     "--bf16": "--precision bfloat16",
     "--out": "--output",
+    "--dimensions": "--dim",
 }
 """Flags of other programs, and their names here."""
 
