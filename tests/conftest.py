@@ -5,8 +5,10 @@ import os
 import re
 import signal
 import socket
+import sys
 
 import pytest
+from filelock import FileLock
 
 from samesense.cli.output import show_messages
 from samesense.execution import progress, speed
@@ -78,15 +80,22 @@ def postgres(tmp_path_factory):
         yield running.get_uri()
 
 
+def replace_if_loaded(monkeypatch, module, name, value):
+    """Replace what a module of the training stack has, without importing that for tests that do without it."""
+    if module in sys.modules:
+        monkeypatch.setattr(f"{module}.{name}", value)
+
+
 @pytest.fixture
 def drawn():
-    """Pages have their figures."""
+    """Pages have their figures, and the words of their cases are explained."""
 
 
 @pytest.fixture(autouse=True)
 def _pages_have_no_figures(request, monkeypatch):
-    """Leave the drawing of figures out of pages, which takes seconds, unless the test asks for it."""
+    """Leave figures and explanations out of pages, which take most of their time, unless the test asks for them."""
     if "drawn" not in request.fixturenames:
+        replace_if_loaded(monkeypatch, "samesense.recipes.run.outcome.conclude", "marked", lambda *_, **options: {})
         monkeypatch.setattr("samesense.reports.run_page._drawn", lambda *draw, **options: "")
         monkeypatch.setattr("samesense.reports.markup.inline_svg", lambda plot, prefix: f'<svg id="{prefix}"></svg>')
 
@@ -98,11 +107,12 @@ def measured():
 
 @pytest.fixture(autouse=True)
 def _costs_of_models_take_no_time(request, monkeypatch):
-    """Time one pass a round, and say some memory, where measuring would take seconds, unless the test asks for it."""
+    """Time one pass a round, and say some memory and speed of bfloat16, unless the test asks for measurements."""
     if "measured" not in request.fixturenames:
         time_passes = speed._done_a_second
         monkeypatch.setattr(speed, "_done_a_second", lambda run, seconds: time_passes(run, 0.0))
         monkeypatch.setattr(memory, "measure_memory", lambda specs, *_: dict.fromkeys(specs, 123.0))
+        replace_if_loaded(monkeypatch, "samesense.encoder.forward.precision", "_speed_of_bfloat16", lambda *_: 0.5)
 
 
 @pytest.fixture
@@ -151,6 +161,27 @@ def tiny_trunk(tmp_path_factory):
 def one_layer(tmp_path_factory):
     """Folder of the same model of one layer, which is recorded as a graph in half the time."""
     return random_bert(tmp_path_factory.mktemp("models") / "one-layer", WORDS, layers=1)
+
+
+def made_once(tmp_path_factory, worker_id, name, make):
+    """Return a folder that all tests and all their processes share; the first that asks for it makes it."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base if worker_id == "master" else base.parent) / name
+    folder.parent.mkdir(exist_ok=True)
+    with FileLock(f"{folder}.lock"):
+        if not folder.exists():
+            make(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def exported_layer(one_layer, tmp_path_factory, worker_id):
+    """That model exported in float32 and int8, for tests of what an exported folder does."""
+    from samesense.inference.onnx.export import export
+
+    return made_once(
+        tmp_path_factory, worker_id, "exported-layer", lambda folder: export(str(one_layer), folder, int8=True)
+    )
 
 
 @pytest.fixture(scope="session")

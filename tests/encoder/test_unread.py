@@ -37,14 +37,14 @@ def loaded(tiny_trunk):
     return samesense.load(str(tiny_trunk), precision="float32")
 
 
-def test_cut_and_unknown_texts_are_counted_by_every_backend(one_layer, loaded, tmp_path):
+def test_cut_and_unknown_texts_are_counted_by_every_backend(one_layer, exported_layer, loaded):
     expected = ({"cut": 2, "unknown": 2}, len(TEXTS), 64)
     assert figures(loaded) == expected
     assert figures(samesense.load(str(one_layer), precision="float32", deterministic=True)) == expected
-    samesense.export(str(one_layer), output=tmp_path / "exported")
-    assert figures(samesense.load(tmp_path / "exported", backend="onnx")) == expected
+    exported = samesense.load(exported_layer, backend="onnx")
+    assert figures(exported) == expected
     assert find_unread(TEXTS, loaded.reading).figures == expected[0]
-    assert find_unread(TEXTS, samesense.load(tmp_path / "exported", backend="onnx").reading).figures == expected[0]
+    assert find_unread(TEXTS, exported.reading).figures == expected[0]
 
 
 def test_a_prompt_is_neither_cut_nor_known_text(tiny_trunk):

@@ -1,5 +1,7 @@
 """Tiny models for export, and the check that a graph gives the same as torch."""
 
+import shutil
+
 import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
@@ -11,6 +13,7 @@ from samesense.encoder.encode import encode
 from samesense.encoder.maps.whitening import Whitening, append_whitening
 from samesense.inference.onnx.encoder import OnnxEncoder
 from samesense.inference.onnx.export import export
+from samesense.inference.onnx.format import GRAPHS
 
 
 def whitened(trunk, texts):
@@ -37,6 +40,12 @@ def static(trunk):
     tokenizer = build(str(trunk), device="cpu").tokenizer.backend_tokenizer
     rows = np.random.default_rng(0).normal(size=(tokenizer.get_vocab_size(), 6)).astype(np.float32)
     return SentenceTransformer(modules=[StaticEmbedding(tokenizer, embedding_weights=rows)], device="cpu")
+
+
+def copy_graph(exported, model, path):
+    """Take the graph of a model from a folder of its export, since recording it takes seconds."""
+    path.parent.mkdir(parents=True)
+    shutil.copyfile(exported / GRAPHS["onnx"], path)
 
 
 def plain_rows(model, texts):

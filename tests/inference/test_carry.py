@@ -2,6 +2,7 @@
 
 import shutil
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from samesense.inference.calibration.fit import CalibrationSettings, calibrate
 from samesense.inference.calibration.storage import home_of, read_of, store
 from samesense.inference.models.load import load
 from samesense.inference.onnx.format import read_description
+from tests.inference.exported import copy_graph
 from tests.messages import listen
 
 
@@ -106,7 +108,8 @@ def test_a_model_without_a_calibration_or_with_that_of_other_weights_carries_non
         read_of(str(target))
 
 
-def test_the_export_does_it(parts, tmp_path):
+def test_the_export_does_it(parts, exported, tmp_path, monkeypatch):
+    monkeypatch.setattr("samesense.inference.onnx.export.write_graph", partial(copy_graph, exported))
     lines = listen()
     samesense.export(str(parts[0]), output=tmp_path / "out")
     assert lines[-1].startswith("calibration: carried over from torch; exported scores differ")

@@ -31,22 +31,26 @@ ODD = ["a", "", "  two   dogs\t", LONG, "unknown Words, Zürich!", LONG + "sea"]
 
 EXPORT = """
 import signal, sys
+from functools import partial
+from pathlib import Path
 from samesense.data import read_pairs
-from samesense.inference.onnx.export import export
-model, pairs, output = sys.argv[1:]
-export(model, output, int8=True, openvino_int8=True, pairs=read_pairs(pairs))
+from samesense.inference.onnx import export
+from tests.inference.exported import copy_graph
+model, pairs, output, exported = sys.argv[1:]
+export.write_graph = partial(copy_graph, Path(exported))
+export.export(model, output, int8=True, openvino_int8=True, pairs=read_pairs(pairs))
 signal.signal(signal.SIGINT, lambda *_: print("handled"))
 signal.raise_signal(signal.SIGINT)
 """
 
 
 @pytest.fixture(scope="module")
-def exporting(tiny_trunk, toy_pairs, sentences, tmp_path_factory):
-    """A process that has exported a model, and its folder."""
+def exporting(tiny_trunk, toy_pairs, sentences, exported, tmp_path_factory):
+    """A process that has exported the model of ``exported`` for OpenVINO too, and its folder."""
     pytest.importorskip("nncf", reason="needs the extra openvino-export")
     folder = tmp_path_factory.mktemp("openvino")
     save(whitened(tiny_trunk, sentences), folder / "trained")
-    arguments = [folder / "trained", toy_pairs / "dev.tsv", folder / "model"]
+    arguments = [folder / "trained", toy_pairs / "dev.tsv", folder / "model", exported]
     return subprocess.run([sys.executable, "-c", EXPORT, *map(str, arguments)], capture_output=True, text=True), folder
 
 

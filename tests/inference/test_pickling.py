@@ -35,12 +35,11 @@ def score_lengths(pairs):
 
 
 @pytest.fixture(scope="module")
-def openers(tiny_trunk, one_layer, tmp_path_factory):
+def openers(tiny_trunk, exported_layer, tmp_path_factory):
     """Functions that open a model of each kind, by name."""
     folder = tmp_path_factory.mktemp("pickled")
     BertForSequenceClassification(BertConfig.from_pretrained(tiny_trunk, num_labels=1)).save_pretrained(folder / "c")
     AutoTokenizer.from_pretrained(tiny_trunk).save_pretrained(folder / "c")
-    export(str(one_layer), folder / "exported", int8=True)
     np.save(folder / "v.npy", np.random.default_rng(0).normal(size=(len(TEXTS), 3)).astype(np.float32))
     (folder / "v.txt").write_text("\n".join(TEXTS))
     (folder / "w.vec").write_text("dog 1 2\ncat 2 1\nmusic 0 1\n")
@@ -54,8 +53,8 @@ def openers(tiny_trunk, one_layer, tmp_path_factory):
         "memory": lambda: load(SentenceTransformer(str(tiny_trunk), device="cpu")),
         "cross": partial(load, str(folder / "c"), device="cpu"),
         "cross remembering": partial(load, str(folder / "c"), device="cpu", cache=True),
-        "exported": partial(load, str(folder / "exported"), backend="onnx"),
-        "int8": partial(load, str(folder / "exported"), backend="onnx-int8", deterministic=True),
+        "exported": partial(load, str(exported_layer), backend="onnx"),
+        "int8": partial(load, str(exported_layer), backend="onnx-int8", deterministic=True),
         "vectors": partial(load, f"vectors:{folder / 'v.npy'}"),
         "words": partial(load, f"words:{folder / 'w.vec'}?sif"),
         "function": partial(load, embed_lengths),

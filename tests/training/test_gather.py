@@ -14,9 +14,8 @@ from tests.training.bert import Encoder, gradient
 from tests.training.two_ranks import LOSSES, WIDTHS, adapted, batch, head_gradient, made, with_adapters
 
 
-def torchrun(*arguments):
-    command = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", *map(str, arguments)]
-    done = subprocess.run([sys.executable, *command], capture_output=True, text=True, check=False)
+def run_python(*arguments):
+    done = subprocess.run([sys.executable, *map(str, arguments)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
 
@@ -27,8 +26,9 @@ def test_one_process_gathers_nothing():
 
 
 @pytest.mark.slow
+@pytest.mark.posix
 def test_two_ranks_equal_one_process(tiny_trunk, tmp_path):
-    torchrun("tests.training.two_ranks", tmp_path / "out.json", tiny_trunk, tmp_path)
+    run_python("-m", "tests.training.two_ranks", tmp_path / "out.json", tiny_trunk, tmp_path)
     out = json.loads((tmp_path / "out.json").read_text())
     assert out["bi"]["gathered"] == [0, 1, 2, 10, 11]
     at_widths = [out["bi"][f"cosent {widths} None"][0] for widths in WIDTHS]
@@ -98,7 +98,8 @@ def test_the_command_under_torchrun_leaves_one_whole_run(tiny_trunk, toy_pairs, 
     command = ["samesense", "train", toy_pairs / "train.tsv", "--dev", toy_pairs / "dev.tsv"]
     command += ["--test", toy_pairs / "test.tsv", "--model", tiny_trunk, "--max-steps", 6, "--batch-size", 8]
     command += ["--learning-rate", "2e-3", "--precision", "float32", "--json", "--output", tmp_path / "run"]
-    *rows, verdict = [json.loads(line) for line in torchrun(*command).splitlines()]
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m"]
+    *rows, verdict = [json.loads(line) for line in run_python(*launcher, *command).splitlines()]
     assert verdict["sets"][0]["end"] == rows[2]["value"]
     assert [row["metric"] for row in rows] == ["spearman", "pearson"] * 2
     record = json.loads((tmp_path / "run" / "manifest.json").read_text())

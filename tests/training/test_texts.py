@@ -62,7 +62,7 @@ def test_dev_is_scored_at_the_models_own_length(tiny_trunk, sentences, tmp_path)
     assert lengths == [32, 32, 32]  # the start, and two evaluations
 
 
-def test_training_precision_is_timed_on_the_texts_of_training(asking, sentences, monkeypatch):
+def test_training_precision_is_timed_on_the_texts_of_training(asking, sentences, monkeypatch, measured):
     from samesense.encoder.forward import precision
 
     widths = []

@@ -193,12 +193,9 @@ RUNNERS = {
 @pytest.mark.slow
 @pytest.mark.posix
 @pytest.mark.parametrize("name", RUNNERS)
-def test_servers_that_people_have_run_it_in_several_workers(name, one_layer, tmp_path):
-    from samesense.inference.onnx.export import export
-
+def test_servers_that_people_have_run_it_in_several_workers(name, exported_layer, tmp_path):
     pytest.importorskip(name)
-    export(str(one_layer), tmp_path / "model")
-    environment = {**os.environ, "SAMESENSE_MODELS": str(tmp_path / "model"), "PYTHONPATH": os.pathsep.join(sys.path)}
+    environment = {**os.environ, "SAMESENSE_MODELS": str(exported_layer), "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, *RUNNERS[name]]
     pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, env=environment, cwd=tmp_path, **pipes) as server:
@@ -208,7 +205,7 @@ def test_servers_that_people_have_run_it_in_several_workers(name, one_layer, tmp
                 lines.append(server.stderr.readline())
                 assert lines[-1], "".join(lines)
             port = re.search(r"http://127\.0\.0\.1:(\d+)", "".join(lines))[1]
-            expected = load(str(tmp_path / "model")).encode(TEXTS, normalize=True)
+            expected = load(str(exported_layer)).encode(TEXTS, normalize=True)
             for _ in range(6):
                 np.testing.assert_allclose(rows_of(post(port)), expected, atol=1e-5)
             server.send_signal(signal.SIGTERM)
