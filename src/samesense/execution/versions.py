@@ -6,6 +6,7 @@ import os
 import platform
 import time
 from collections.abc import Collection, Iterable, Mapping
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -26,13 +27,16 @@ LIBRARIES = (
 
 def installed_versions(packages: Iterable[str]) -> dict[str, str]:
     """Return the version of each package that is installed."""
-    versions = {}
-    for package in packages:
-        try:
-            versions[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return versions
+    numbers = {package: _installed_version(package) for package in packages}
+    return {package: number for package, number in numbers.items() if number is not None}
+
+
+@cache  # the metadata of a package is parsed anew each time, which takes milliseconds
+def _installed_version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 def environment() -> dict[str, Any]:
