@@ -18,8 +18,7 @@ from typing import Any
 
 from samesense.choices import ExecutorName
 from samesense.errors import ConfigError
-from samesense.execution.shards.parent import when_parent_ends
-from samesense.execution.shards.spawned import start
+from samesense.execution.shards.spawned import start, when_parent_ends
 from samesense.execution.shards.tasks import RETRIES, Answer, Executor, Outcome, Pending, Serial, Work, answer, failed
 from samesense.execution.threads import cores
 from samesense.failures import imported, shortened

@@ -1,11 +1,12 @@
-"""Starts processes that do not run the script of the user a second time."""
+"""Processes of workers: they do not run the script of the user a second time, and end with the one that made them."""
 
 from __future__ import annotations
 
-from multiprocessing import spawn
+from collections.abc import Callable
+from multiprocessing import parent_process, spawn
 from multiprocessing.process import BaseProcess
 from multiprocessing.reduction import ForkingPickler
-from threading import RLock, get_ident
+from threading import RLock, Thread, get_ident
 from typing import Any
 
 _ONE_AT_A_TIME = RLock()
@@ -36,3 +37,16 @@ def start(process: BaseProcess, *arguments: object) -> None:
             process.start()
         finally:
             spawn.get_preparation_data = prepare
+
+
+def when_parent_ends(act: Callable[[], object]) -> None:
+    """Start a thread that calls ``act`` when the ``multiprocessing`` parent of this process ends for any reason."""
+    parent = parent_process()
+    if parent is None:
+        return
+
+    def wait() -> None:
+        parent.join()
+        act()
+
+    Thread(target=wait, daemon=True).start()

@@ -1,14 +1,21 @@
-"""A collection as an Arrow table: id, text, vector, and a struct of metadata."""
+"""A collection as an Arrow table, of id, text, vector and a struct of metadata, and as a Parquet file of it.
+
+DuckDB, Polars, Spark and pandas read that file.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
+from samesense.files import replacing
 from samesense.inference.collection.conditions import json_text
-from samesense.inference.stores.source import KEY, Rows, Source
+from samesense.inference.stores.source import KEY, Rows, Source, there_already
+from samesense.places import check_place, holding
 
 _TYPES = {"integer": pa.int64(), "real": pa.float64(), "text": pa.string(), "boolean": pa.bool_(), "json": pa.string()}
 
@@ -44,3 +51,16 @@ def _structs(rows: Rows, source: Source) -> list[dict[str, Any]]:
         return json_text(value)
 
     return [{name: cell(name, value) for name, value in metadata.items()} for metadata in rows.metadata]
+
+
+def write(source: Source, output: str, table: str, *, overwrite: bool) -> None:
+    """Write the Parquet file ``output``, whole or not at all; ``table`` is not used."""
+    check_place(output)
+    schema = schema_of(source)
+    with holding(output):
+        # Under the lock, as another process may have written the file since.
+        if Path(output).exists() and not overwrite:
+            raise there_already(output)
+        with replacing(output) as beside, pq.ParquetWriter(beside, schema) as writer:
+            for batch in record_batches(source, schema):
+                writer.write_batch(batch)

@@ -68,7 +68,7 @@ def _writer(store: StoreName) -> Write:
     match store:
         case "parquet":
             # Each store is an extra of its own: only the one that is written to is imported.
-            from samesense.inference.stores.parquet import write
+            from samesense.inference.stores.arrow import write
         case "lancedb":
             from samesense.inference.stores.lance import write
         case "qdrant":

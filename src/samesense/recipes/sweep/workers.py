@@ -15,8 +15,7 @@ from multiprocessing.process import BaseProcess
 from typing import Literal
 
 from samesense.errors import ConfigError, OutputError
-from samesense.execution.shards.parent import when_parent_ends
-from samesense.execution.shards.spawned import start
+from samesense.execution.shards.spawned import start, when_parent_ends
 from samesense.execution.threads import cores
 from samesense.execution.torch_import import uncollected
 from samesense.execution.unread import counted
