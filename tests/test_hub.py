@@ -9,7 +9,7 @@ import time
 import pytest
 
 from samesense import hub
-from samesense.data.rows.sources import list_rows
+from samesense.data.rows.load import list_rows
 from samesense.errors import DataError, ModelError
 from samesense.recipes.origin.settings import choose_origin
 from samesense.urls import store_of

@@ -11,7 +11,7 @@ import pytest
 
 from samesense.data.rows.blocks import blocks, rows_at
 from samesense.data.rows.compression import split_suffix
-from samesense.data.rows.sources import read_rows
+from samesense.data.rows.load import read_rows
 
 ROWS = [
     {"id": str(n), "text": f"text {n} " + "ä文😀"[n % 3] * (n % 4) + ("\ufeff" if n == 4 else "")} for n in range(11)

@@ -14,7 +14,7 @@ from samesense.data.extraction.files import (
     holds_document_files,
     read_document_file,
 )
-from samesense.data.rows.sources import load_rows
+from samesense.data.rows.load import load_rows
 from samesense.data.rows.table_options import TableOptions, table_options
 from samesense.errors import DataError, MissingExtraError
 from tests.data.made_documents import docx, paragraph, pdf

@@ -11,7 +11,7 @@ import samesense
 from samesense.data.columns.unread_columns import _UNREAD
 from samesense.data.kinds import detect_kind
 from samesense.data.pairs.read import read_pairs
-from samesense.data.rows.sources import list_rows
+from samesense.data.rows.load import list_rows
 from samesense.data.sentences import all_texts
 from samesense.data.texts import read_texts
 from samesense.data.tuples.read import read_tuples

@@ -16,7 +16,8 @@ from pydantic import create_model
 
 import samesense
 from samesense.data import read_pairs
-from samesense.data.rows.sources import as_sources, load_rows
+from samesense.data.rows.load import load_rows
+from samesense.data.rows.sources import as_sources
 from samesense.data.sentences import read_unlabelled
 from samesense.data.texts import read_texts
 from samesense.data.tuples.read import read_tuples

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from samesense.data.rows.sources import read_rows
+from samesense.data.rows.load import read_rows
 from samesense.encoder.vectors.quantize import Quantizer
 from samesense.errors import DataError
 from samesense.inference.output import Encoded, write_encoded

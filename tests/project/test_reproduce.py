@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from samesense.data import read_pairs
-from samesense.data.rows import sources
+from samesense.data.rows import load
 from samesense.recipes.compare.sentences import read_topics
 from samesense.recipes.cosent.settings import choose
 from samesense.recipes.methods import METHODS
@@ -128,7 +128,7 @@ def on_the_hub(name, config, split, source):
     "path", [path for paper in ("cosent", "supmpn") for path in files(paper) if "paper" in path.parts]
 )
 def test_every_file_at_the_scale_of_a_paper_is_planned_as_a_dry_run_does(path, tmp_path, monkeypatch):
-    monkeypatch.setattr(sources, "_from_hub", on_the_hub)
+    monkeypatch.setattr(load, "_from_hub", on_the_hub)
     (tmp_path / "cnsd.tsv").write_text(
         "sentence1\tsentence2\tgold_label\n"
         + "".join(f"a {row}\tb {row}\t{label}\n" for row, label in enumerate(CODED["sick"]))

@@ -12,7 +12,7 @@ from samesense.data.pairs.data import PairData, concat
 from samesense.data.pairs.doctor import examine
 from samesense.data.pairs.read import read_pairs
 from samesense.data.pairs.report import DataReport
-from samesense.data.rows.sources import load_rows
+from samesense.data.rows.load import load_rows
 from samesense.errors import DataError
 
 __all__ = [

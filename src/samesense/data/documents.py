@@ -20,7 +20,7 @@ from samesense.data.extraction.files import (
 )
 from samesense.data.rows.compression import is_text_file, split_suffix
 from samesense.data.rows.line_formats import describe_no_document
-from samesense.data.rows.sources import SNIFFED_LINES, load_rows, read_rows
+from samesense.data.rows.load import SNIFFED_LINES, load_rows, read_rows
 from samesense.data.rows.text import read_lines
 from samesense.data.sentence_splitting import Language, split_paragraphs, split_sentences
 from samesense.errors import ConfigError, DataError

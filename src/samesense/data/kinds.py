@@ -21,16 +21,8 @@ from samesense.data.detected_kind import DataKind, DetectedKind
 from samesense.data.extraction.files import holds_document_files, is_document_name
 from samesense.data.pairs.data import PairData
 from samesense.data.rows.compression import is_text_file, split_suffix
-from samesense.data.rows.sources import (
-    Source,
-    holds_lines,
-    in_memory,
-    leads_to,
-    line_rows,
-    list_rows,
-    name_of,
-    names_in,
-)
+from samesense.data.rows.load import line_rows, list_rows, names_in
+from samesense.data.rows.sources import Source, holds_lines, in_memory, leads_to, name_of
 from samesense.data.sentences import Sentences
 from samesense.data.table_kinds import detect_table_kind, refuse_lists_of_labels
 from samesense.data.tuples.data import TupleData

@@ -17,7 +17,8 @@ from samesense.data.kinds import detect_kind, holds_documents_of_text
 from samesense.data.pairs.data import PairData
 from samesense.data.pairs.keys import Keys, pair_keys, plain_keys, plain_text
 from samesense.data.pairs.read import read_bare_pairs
-from samesense.data.rows.sources import Source, holds_lines, load_rows, name_of, names_in
+from samesense.data.rows.load import load_rows, names_in
+from samesense.data.rows.sources import Source, holds_lines, name_of
 from samesense.data.sentences import Sentences, all_texts
 from samesense.data.table_kinds import hold_lists
 from samesense.data.tuples.data import TupleData

@@ -28,18 +28,15 @@ from samesense.data.documents import document_sentences, holds_documents, read_d
 from samesense.data.extraction.files import holds_document_files
 from samesense.data.held_out import HeldOutSections
 from samesense.data.mapped import collect_texts, take_rows
+from samesense.data.rows.load import TEXT, line_rows, load_rows, row_names
 from samesense.data.rows.sources import (
-    TEXT,
     Source,
     as_sources,
     holds_lines,
     in_memory,
     leads_to,
-    line_rows,
-    load_rows,
     name_of,
     refuse_columns,
-    row_names,
     short_name,
 )
 from samesense.errors import ConfigError, DataError

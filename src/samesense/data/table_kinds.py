@@ -49,7 +49,7 @@ from samesense.data.conventions.numbers import is_quantity
 from samesense.data.conventions.yes_no import are_answers
 from samesense.data.detected_kind import DataKind, DetectedKind
 from samesense.data.documents import TEXT_NAMES
-from samesense.data.rows.sources import names_in
+from samesense.data.rows.load import names_in
 from samesense.errors import DataError
 from samesense.types import Row
 

@@ -13,19 +13,9 @@ from samesense.data.documents import document_files
 from samesense.data.extraction.files import holds_document_files, read_document_file
 from samesense.data.passages import cut_passages
 from samesense.data.rows.bad_rows import BadRow, bad_rows_error, bad_texts, warn_left_out
+from samesense.data.rows.load import TEXT, line_rows, load_rows, names_in, no_rows_error
 from samesense.data.rows.memory import SENTENCE
-from samesense.data.rows.sources import (
-    TEXT,
-    Source,
-    holds_lines,
-    in_memory,
-    line_rows,
-    load_rows,
-    name_of,
-    names_in,
-    no_rows_error,
-    refuse_columns,
-)
+from samesense.data.rows.sources import Source, holds_lines, in_memory, name_of, refuse_columns
 from samesense.data.rows.text import STANDARD_INPUT
 from samesense.errors import DataError
 from samesense.types import Row
@@ -83,7 +73,7 @@ def is_table(source: Source) -> bool:
 def open_rows(source: Source) -> Iterator[Row]:
     """Return the rows of a source lazily: lines, passages of a folder of documents, or rows of a table.
 
-    A line or passage is in the column :data:`~samesense.data.rows.sources.TEXT`. Blank lines at the end of a text file
+    A line or passage is in the column :data:`~samesense.data.rows.load.TEXT`. Blank lines at the end of a text file
     are no rows.
     """
     if not is_table(source):

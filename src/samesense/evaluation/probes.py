@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from samesense.data.rows.sources import read_rows
+from samesense.data.rows.load import read_rows
 from samesense.data.rows.table_options import table_options
 from samesense.evaluation.sections import SectionTask
 from samesense.evaluation.suite import Suite

@@ -15,6 +15,7 @@ from samesense.data.benchmarks.find import INSIDE, BenchmarkSplit, find_splits, 
 from samesense.data.detected_kind import KIND_INFO
 from samesense.data.documents import holds_documents
 from samesense.data.kinds import detect_kind
+from samesense.data.rows.load import refuse_beir
 from samesense.data.rows.sources import (
     Source,
     as_sources,
@@ -23,7 +24,6 @@ from samesense.data.rows.sources import (
     leads_to_folder,
     name_of,
     numbered,
-    refuse_beir,
     rereadable,
 )
 from samesense.data.tuples.convert import read_classes, tuples_of_pairs

@@ -13,7 +13,7 @@ from samesense.data.benchmarks.published import argument_split, chinese_split, s
 from samesense.data.benchmarks.sentences import LabelledSentences, Load, Loaded, labelled_sentences, read_sentences
 from samesense.data.pairs.data import PairData, concat
 from samesense.data.pairs.read import read_pairs
-from samesense.data.rows.sources import read_rows
+from samesense.data.rows.load import read_rows
 from samesense.errors import DataError
 from samesense.places import JOINT
 

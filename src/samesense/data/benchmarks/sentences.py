@@ -12,7 +12,8 @@ from samesense.data.conventions.named_columns import listed, named_column, split
 from samesense.data.conventions.texts import TEXT_FIX, text_problem
 from samesense.data.pairs.data import PairData
 from samesense.data.rows.bad_rows import BadRow, bad_rows_error
-from samesense.data.rows.sources import Source, list_rows, name_of, names_in
+from samesense.data.rows.load import list_rows, names_in
+from samesense.data.rows.sources import Source, name_of
 from samesense.errors import ConfigError, DataError
 from samesense.failures import excerpt
 from samesense.results.shown import ShownRows

@@ -45,7 +45,7 @@ from samesense.data.conventions.named_columns import join_columns, listed, named
 from samesense.data.conventions.numbers import to_number, with_points
 from samesense.data.conventions.yes_no import are_answers, translate_yes_no
 from samesense.data.rows.columnar import Cells
-from samesense.data.rows.sources import names_in
+from samesense.data.rows.load import names_in
 from samesense.errors import DataError
 from samesense.types import Row
 

@@ -18,7 +18,7 @@ from samesense.data.conventions.column_names import KNOWN_NAMES, SINGLE_NAMES, i
 from samesense.data.conventions.named_columns import join_names, quote_columns
 from samesense.data.conventions.numbers import is_number
 from samesense.data.rows.compression import split_suffix
-from samesense.data.rows.sources import names_in
+from samesense.data.rows.load import names_in
 from samesense.data.rows.table_options import current_options
 from samesense.errors import DataError
 from samesense.types import Row

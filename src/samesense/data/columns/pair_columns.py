@@ -22,7 +22,7 @@ from samesense.data.conventions.column_names import (
     spelled_names,
 )
 from samesense.data.conventions.named_columns import listed, quote_columns, split_columns
-from samesense.data.rows.sources import BEIR_FIX
+from samesense.data.rows.load import BEIR_FIX
 from samesense.errors import ConfigError, DataError
 
 

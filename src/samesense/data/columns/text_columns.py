@@ -11,7 +11,7 @@ from samesense.data.conventions.named_columns import quote_columns
 from samesense.data.conventions.numbers import are_quantities, is_number, is_quantity, to_number, with_points
 from samesense.data.conventions.yes_no import are_answers
 from samesense.data.rows.columnar import Cells, may_hold_texts, may_nest_texts
-from samesense.data.rows.sources import names_in
+from samesense.data.rows.load import names_in
 from samesense.errors import DataError
 from samesense.failures import excerpt
 from samesense.types import Row

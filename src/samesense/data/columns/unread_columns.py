@@ -18,7 +18,7 @@ from samesense.data.conventions.column_names import is_identifier, normalize_nam
 from samesense.data.conventions.named_columns import MOST_NAMED, join_names, listed
 from samesense.data.conventions.texts import PYTHON_BYTES
 from samesense.data.rows.columnar import may_hold_texts
-from samesense.data.rows.sources import names_in
+from samesense.data.rows.load import names_in
 from samesense.failures import excerpt
 from samesense.types import Row
 

@@ -21,7 +21,8 @@ from samesense.data.conventions.texts import text_problem
 from samesense.data.mapped import BLOCK, collect_columns, collect_numbers, take_rows
 from samesense.data.pairs.data import TEXTS, PairData
 from samesense.data.rows.bad_rows import BadRow, bad_rows_error, bad_texts
-from samesense.data.rows.sources import Source, list_rows, load_rows, name_of, names_in, no_rows_error
+from samesense.data.rows.load import list_rows, load_rows, names_in, no_rows_error
+from samesense.data.rows.sources import Source, name_of
 from samesense.errors import ConfigError, DataError
 from samesense.types import Indices, Pair, Row
 

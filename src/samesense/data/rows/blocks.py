@@ -17,7 +17,7 @@ from samesense.data.rows.columnar import parquet_rows
 from samesense.data.rows.compression import open_decompressed, split_suffix
 from samesense.data.rows.delimited import Form, form_of, rows_in_form
 from samesense.data.rows.encodings import in_utf8
-from samesense.data.rows.sources import read_rows, rows_of_lines
+from samesense.data.rows.load import read_rows, rows_of_lines
 from samesense.data.rows.table_options import current_options
 from samesense.data.rows.text import Line, numbered_lines, read_lines
 from samesense.types import Row
@@ -48,7 +48,7 @@ class Block:
 def blocks(name: str, size: int) -> Iterator[Block]:
     """Yield all rows of a file in blocks of ``size``; a line of text is a row with the column ``text``.
 
-    Raises the errors of :func:`~samesense.data.rows.sources.read_rows`.
+    Raises the errors of :func:`~samesense.data.rows.load.read_rows`.
     """
     suffix = split_suffix(name).suffix
     if suffix in BY_ROWS:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from samesense.data.rows.compression import open_decompressed, split_suffix
 from samesense.data.rows.delimited import Form, open_table
-from samesense.data.rows.sources import rows_of_lines
+from samesense.data.rows.load import rows_of_lines
 from samesense.data.rows.table_options import current_options
 from samesense.data.rows.text import Line, read_lines
 
@@ -75,7 +75,7 @@ def read_written(path: str | Path) -> WrittenTable:
     """Open a text table; see :class:`WrittenTable`.
 
     Raises:
-        DataError: like :func:`~samesense.data.rows.sources.read_rows`; for bad rows, when they are read.
+        DataError: like :func:`~samesense.data.rows.load.read_rows`; for bad rows, when they are read.
     """
     suffix = split_suffix(str(path)).suffix
     encoding, mark = _encoding_of(path)

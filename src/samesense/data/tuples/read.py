@@ -15,7 +15,8 @@ from samesense.data.conventions.class_names import INITIALS, UNLABELLED
 from samesense.data.conventions.column_names import Side
 from samesense.data.conventions.list_cells import FIX, ListCellError, list_in, texts_in
 from samesense.data.rows.bad_rows import BadRow, bad_rows_error, bad_texts
-from samesense.data.rows.sources import Source, as_sources, load_rows, name_of, no_rows_error, row_names, short_name
+from samesense.data.rows.load import load_rows, no_rows_error, row_names
+from samesense.data.rows.sources import Source, as_sources, name_of, short_name
 from samesense.data.tuples.data import ITSELF, Statement, TupleData, group_statements, tuple_data
 from samesense.errors import DataError
 from samesense.failures import excerpt

@@ -13,7 +13,8 @@ from typing import Any
 from samesense.data.columns.guesses import text_column
 from samesense.data.columns.text_columns import SNIFFED_ROWS
 from samesense.data.rows.bad_rows import warn_left_out
-from samesense.data.rows.sources import TEXT, line_rows, load_rows, refuse_columns
+from samesense.data.rows.load import TEXT, line_rows, load_rows
+from samesense.data.rows.sources import refuse_columns
 from samesense.data.texts import is_table
 from samesense.errors import DataError
 from samesense.failures import shortened

@@ -18,7 +18,7 @@ from samesense.data.columns.unread_columns import warn_of_bytes
 from samesense.data.conventions.column_names import TEXT_PAIRS, find_pair, spelled_names
 from samesense.data.conventions.named_columns import join_columns, listed, named_column, quote_columns, split_columns
 from samesense.data.conventions.texts import text_problem
-from samesense.data.rows.sources import names_in
+from samesense.data.rows.load import names_in
 from samesense.errors import ConfigError, DataError, ModelError
 from samesense.inference.calibration.storage import home_of, read
 from samesense.types import Row

@@ -13,15 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from samesense.choices import DecimalMark
 from samesense.data.columns.text_columns import SNIFFED_ROWS
 from samesense.data.rows.compression import split_suffix
-from samesense.data.rows.sources import (
-    Source,
-    in_memory,
-    load_rows,
-    missing_file_error,
-    name_of,
-    names_in,
-    no_rows_error,
-)
+from samesense.data.rows.load import load_rows, names_in, no_rows_error
+from samesense.data.rows.sources import Source, in_memory, missing_file_error, name_of
 from samesense.data.rows.written import WrittenRow, WrittenTable, is_written, read_written
 from samesense.errors import ConfigError, DataError
 from samesense.execution.progress import progress_bar

@@ -13,7 +13,8 @@ from samesense.data.columns.guesses import text_column
 from samesense.data.rows.bad_rows import BadRow, bad_rows_error, bad_texts
 from samesense.data.rows.blocks import Block, blocks, rows_at
 from samesense.data.rows.compression import split_suffix
-from samesense.data.rows.sources import missing_file_error, names_in, refuse_columns, refuse_table
+from samesense.data.rows.load import names_in, refuse_table
+from samesense.data.rows.sources import missing_file_error, refuse_columns
 from samesense.data.rows.table_options import current_options
 from samesense.data.sampling import spread_over
 from samesense.errors import ConfigError, DataError

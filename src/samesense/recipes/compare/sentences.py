@@ -8,7 +8,7 @@ from pathlib import Path
 
 from samesense.data.conventions.numbers import number_text
 from samesense.data.pairs.data import PairData
-from samesense.data.rows.sources import TEXT, line_rows
+from samesense.data.rows.load import TEXT, line_rows
 from samesense.errors import DataError
 from samesense.evaluation.task import Task
 from samesense.reports.figures.heatmap import MOST_SENTENCES, SHOWN_CHARS
