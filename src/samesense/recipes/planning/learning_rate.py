@@ -18,22 +18,22 @@ STATIC = 1e-2
 """For static token vectors, which a rate of 2e-5 leaves where they are (docs/training.md)."""
 
 SMALL = 1e-4
-"""For few steps of a small transformer on labelled pairs (docs/training.md)."""
+"""For a small transformer on labelled pairs (docs/training.md)."""
 
-SMALL_DEEP = 5e-5
-"""For those of more than :data:`SHALLOW` layers in enough steps, and for few scored pairs by MSE (docs/training.md)."""
+SMALL_GENTLE = 5e-5
+"""For one of more than :data:`SHALLOW` layers, for many steps, and for few scored pairs by MSE (docs/training.md)."""
 
-FEW_STEPS = 500
-"""Steps up to which :data:`SMALL` is taken: measured from 92 to 480."""
+MOST_STEPS = 1500
+"""Steps up to which :data:`SMALL` is taken: measured from 92 to 1,252."""
 
 SMALL_WIDTH = 384
-"""Hidden size up to which :data:`SMALL` is taken: measured at 384."""
+"""Hidden size up to which a transformer is small: measured at 384."""
 
 SHALLOW = 6
 """Layers up to which :data:`SMALL` is always taken: measured at 6 and 12."""
 
 ENOUGH_STEPS = 200
-"""Steps from which on :data:`SMALL_DEEP` is the better one for scored and binary pairs: measured at 92 and 250."""
+"""Steps from which on deep ones learn scored and binary pairs by :data:`SMALL_GENTLE`: measured at 92 and 250."""
 
 _CONFIGS = ["modules.json", "config.json", "*/config.json"]
 
@@ -51,7 +51,7 @@ def rate_for(settings: EncoderSettings, train: Examples, *, few_scored: bool = F
 
     ``few_scored`` says that the data are few scored pairs, trained on by MSE.
 
-    Differs: the papers name one rate for all data; they train models of hidden size 768 or more in thousands of steps.
+    Differs: the papers name one rate for all data; they train models of hidden size 768 or more.
     """
     shape = _shape(settings.model)
     if shape is None:
@@ -61,16 +61,16 @@ def rate_for(settings: EncoderSettings, train: Examples, *, few_scored: bool = F
     pairs = isinstance(settings, CosentSettings) and settings.encoder == "bi"
     if not pairs or shape.width > SMALL_WIDTH:
         return None
-    steps = settings.steps(settings.examples(train))
-    if steps > FEW_STEPS:
-        return None
     if few_scored:
-        return Rate(SMALL_DEEP, "few scored pairs move a small start too far at a higher one", of_untuned_start=SMALL)
-    why = f"{steps} steps are few for {settings.learning_rate:g} with a hidden size of {shape.width}"
+        return Rate(SMALL_GENTLE, "few scored pairs move a small start too far at a higher one", of_untuned_start=SMALL)
+    steps = settings.steps(settings.examples(train))
+    why = f"{settings.learning_rate:g} is for models larger than one with a hidden size of {shape.width}"
+    if steps > MOST_STEPS:
+        return Rate(SMALL_GENTLE, f"{why}, and {steps} steps are many for a higher one")
     # NLI labels are further from what starts measure, and need the higher rate.
     suits_deep = steps >= ENOUGH_STEPS and isinstance(train, PairData) and train.kind != "nli"
     if shape.layers > SHALLOW and suits_deep:
-        return Rate(SMALL_DEEP, f"{why} and {shape.layers} layers")
+        return Rate(SMALL_GENTLE, f"{why} and {shape.layers} layers")
     return Rate(SMALL, why)
 
 
