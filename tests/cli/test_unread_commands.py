@@ -6,6 +6,7 @@ import json
 import random
 import re
 from contextlib import suppress
+from functools import partial
 
 import pytest
 
@@ -21,6 +22,7 @@ from samesense.recipes.race import run as race
 from tests.command import run_command
 from tests.conftest import WORDS
 from tests.context.worlds import small_worded_causal, some_documents
+from tests.inference.exported import copy_graph
 from tests.messages import listen
 from tests.recipes.test_origin import SMALL as RETRIEVED
 from tests.recipes.word_world import SMALL
@@ -82,7 +84,7 @@ TABLE = {
     "calibrate": ("calibrate", "M", "--data", "pairs.tsv", "--output", "c.json"),
     "drift": ("drift", "M", "M", "--texts", "texts.txt"),
     "whiten": ("whiten", "M", "texts.txt", "--output", "white"),
-    "export": ("export", "M", "--data", "pairs.tsv", "--output", "exported"),
+    "export": ("export", "N", "--data", "pairs.tsv", "--output", "exported"),
     "distil": (
         "distil",
         "texts.txt",
@@ -193,7 +195,8 @@ TABLE = {
 }
 """Commands; M is an encoder, X a cross-encoder, T a bare transformer, L a language model and O an Origin by it.
 
-Shards and seeds are several in this process; one in a process of its own shows that its figures come back.
+N is an encoder of one layer, whose export there is already. Shards and seeds are several in this process; one in a
+process of its own shows that its figures come back.
 """
 
 SLOW = (
@@ -225,7 +228,7 @@ def test_every_function_that_encodes_says_it():
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory, tiny_trunk):
+def world(tmp_path_factory, tiny_trunk, one_layer):
     """A folder with models and files in which three texts are long."""
     folder = tmp_path_factory.mktemp("unread")
     draw = random.Random(0)
@@ -250,6 +253,7 @@ def world(tmp_path_factory, tiny_trunk):
             "[[data]]\nname = 'toy'\ntrain = 'pairs.tsv'\ndev = 'pairs.tsv'\ntest = 'pairs.tsv'\n"
         )
     save(build(str(tiny_trunk), device="cpu"), folder / "M")
+    save(build(str(one_layer), device="cpu"), folder / "N")
     save(build_cross(str(tiny_trunk), device="cpu"), folder / "X")
     small_worded_causal(folder / "L")
     samesense.origin(str(folder / "sections.jsonl"), output=folder / "O", language_model=str(folder / "L"), **SMALL)
@@ -270,11 +274,14 @@ def here(world, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "case", [pytest.param(case, marks=[pytest.mark.slow] if case in SLOW else []) for case in TABLE]
 )
-def test_what_is_cut_is_said_once(here, capsys, tiny_trunk, monkeypatch, case):
+def test_what_is_cut_is_said_once(here, capsys, tiny_trunk, monkeypatch, request, case):
     ticks = itertools.count()
     monkeypatch.setattr(clock, "now", lambda: next(ticks) / 1000)  # of the race, which takes what time there is
     monkeypatch.setattr(entrants, "LOSSES", {"scored": ("cosent",)})
     monkeypatch.setattr(race, "FORMS", {})
+    if case == "export":
+        exported = request.getfixturevalue("exported_layer")
+        monkeypatch.setattr("samesense.inference.onnx.export.write_graph", partial(copy_graph, exported))
     words = [str(tiny_trunk) if word == "T" else word for word in TABLE[case]]
     code, _, err = run_command(capsys, *words)
     assert code == 0, err
