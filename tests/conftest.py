@@ -115,6 +115,16 @@ def _costs_of_models_take_no_time(request, monkeypatch):
         replace_if_loaded(monkeypatch, "samesense.encoder.forward.precision", "_speed_of_bfloat16", lambda *_: 0.5)
 
 
+@pytest.fixture(scope="module")
+def smallest_generator():
+    """The generator of contexts that is named tiny has one narrow layer, which takes half as long."""
+    from samesense.context.generator.transformer import SIZES
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(SIZES, "tiny", (32, 2, 1, 64))
+        yield
+
+
 @pytest.fixture
 def shown(monkeypatch):
     """Progress is shown too, at every step."""

@@ -125,6 +125,7 @@ def test_bare_sentences(go, tiny_trunk, sentences):
     assert np.load("vectors.npy").shape == (len(sentences), 32)
 
 
+@pytest.mark.usefixtures("smallest_generator")
 def test_documents(go, tiny_trunk):
     """Running documents become an encoder, by way of their contexts."""
     write("documents.jsonl", (json.dumps({"sentences": document[0]}) for document in some_documents(12)))

@@ -79,6 +79,7 @@ def test_training_and_what_uses_its_model(run, tiny_trunk, toy_pairs, tmp_path):
     assert said(err, "time: ")
 
 
+@pytest.mark.usefixtures("smallest_generator")
 def test_an_origin_and_its_harvest(run, tmp_path):
     path, origin = tmp_path / "some.jsonl", tmp_path / "origin"
     path.write_text("\n".join(json.dumps({"sentences": document[0]}) for document in some_documents(12)) + "\n")

@@ -27,6 +27,8 @@ from tests.messages import listen
 from tests.recipes.test_origin import SMALL as RETRIEVED
 from tests.recipes.word_world import SMALL
 
+pytestmark = pytest.mark.usefixtures("smallest_generator")
+
 LONG = "the cat sleeps " * 60  # 180 words; the encoders read 64 tokens, the language model 128
 LONG_TEXTS = [f"{LONG}{word}" for word in ("dog", "bird", "man")]
 UNKNOWN = "\N{POUTING FACE}"

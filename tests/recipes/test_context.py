@@ -26,6 +26,8 @@ from samesense.training.fit import TrainOutput
 from tests.context.worlds import some_documents
 from tests.messages import listen
 
+pytestmark = pytest.mark.usefixtures("smallest_generator")
+
 ORIGIN = {
     "vocabulary": 300,
     "generator_max_steps": 4,
@@ -75,7 +77,7 @@ def make(documents, output, given, **options):
 
 
 @pytest.fixture(scope="module")
-def whole(documents, given, toy_pairs, tmp_path_factory):
+def whole(documents, given, toy_pairs, tmp_path_factory, smallest_generator):
     """Return a finished folder, and the messages of the run."""
     output = tmp_path_factory.mktemp("whole") / "made"
     trained, lines = make(documents, output, given, test=read_pairs(toy_pairs / "test.tsv"))

@@ -99,6 +99,7 @@ def test_teachers_are_asked_about_a_part(tiny_trunk, sentences, tmp_path, monkey
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("smallest_generator")
 def test_documents_are_gone_through_with_little(capsys, tiny_trunk, tmp_path):
     path = tmp_path / "some.jsonl"
     path.write_text("\n".join(json.dumps({"sentences": stage[0]}) for stage in some_documents(12)) + "\n")

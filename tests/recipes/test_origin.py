@@ -41,6 +41,8 @@ SMALL = {
 }
 PAIR = ("a man eats a meal", "some child walks slow")
 
+pytestmark = pytest.mark.usefixtures("smallest_generator")
+
 
 class StopAt(TrainerCallback):
     def __init__(self, step):
