@@ -393,6 +393,7 @@ def test_a_list_of_names_of_files_is_no_list_of_texts(model, tmp_path, monkeypat
         ({"text": ["a cat"]}, "dict"),
         ([{"text": "a cat"}, {"text": "a dog"}], "a list of dict"),
         (["a cat sleeps", "a dog runs"], "a list of texts"),
+        (np.array("texts.txt"), "ndarray"),
     ],
 )
 def test_a_collection_of_data_in_memory_is_refused_with_what_to_do(model, tmp_path, data, received):

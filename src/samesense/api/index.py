@@ -233,7 +233,9 @@ def _checked_names(sources: Any) -> list[str]:
     """Return the names of files and folders; ConfigError for data in memory."""
     # A string is a sequence too, of its letters.
     names = [sources] if isinstance(sources, str | Path) else sources
-    if hasattr(names, "columns") or not isinstance(names, Iterable) or isinstance(names, Mapping):
+    # A single value of NumPy, an array without dimensions, cannot be iterated over.
+    is_single = getattr(names, "shape", None) == ()
+    if is_single or hasattr(names, "columns") or not isinstance(names, Iterable) or isinstance(names, Mapping):
         raise _in_memory_error(type(sources).__name__)
     names = list(names)
     others = [name for name in names if not isinstance(name, str | Path)]
