@@ -334,6 +334,14 @@ def test_a_model_that_fails_on_the_way_keeps_what_it_labelled(tmp_path):
         assert len(labels) == 64
 
 
+def test_a_function_that_gives_words_is_no_scorer(tmp_path):
+    def words(pairs):
+        return ["yes"] * len(pairs)
+
+    with pytest.raises(ModelError, match=r"one finite number a pair; it gave no numbers: .* 'yes'"):
+        samesense.label(TEXTS, output=tmp_path / "a.tsv", scorer=words, pairs=10, pairs_by="random")
+
+
 def change_weights(model):
     with torch.no_grad():
         next(model.parameters()).mul_(1.5)

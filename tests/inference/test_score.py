@@ -233,6 +233,13 @@ def test_frames_come_back_as_the_kind_that_was_given(here):
         samesense.score(rows, model=model(), output="x.csv")
 
 
+def test_a_dict_of_one_split_comes_back_as_one(here):
+    datasets = pytest.importorskip("datasets")
+    dataset = datasets.Dataset.from_dict({"text1": ["haus", "hund"], "text2": ["gebäude", "katze"]})
+    scored = samesense.score(datasets.DatasetDict({"train": dataset}), model=model())
+    assert isinstance(scored, datasets.DatasetDict) and scored["train"]["score"] == [0.980581, 0.913812]
+
+
 def test_a_file_in_python(here):
     (here / "a.csv").write_text("text1,text2,n\nhaus,hund,01\n")
     table = samesense.score("a.csv", model=model())

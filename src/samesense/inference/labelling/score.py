@@ -60,7 +60,11 @@ def _one_by_one(pairs: Sequence[Pair], chat: Chat) -> Iterator[list[tuple[Pair, 
 def _in_blocks(pairs: Sequence[Pair], score: Score) -> Iterator[list[tuple[Pair, float | None]]]:
     for start in range(0, len(pairs), BLOCK):
         block = list(pairs[start : start + BLOCK])
-        values = np.asarray(score(block), dtype=np.float64)
+        answer = score(block)
+        try:
+            values = np.asarray(answer, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ModelError(f"A scorer gives one finite number a pair; it gave no numbers: {error}.") from error
         if values.shape != (len(block),) or not np.isfinite(values).all():
             raise ModelError(
                 f"A scorer gives one finite number a pair, {len(block)} of them; it gave the shape {values.shape} with "

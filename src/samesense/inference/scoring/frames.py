@@ -23,6 +23,9 @@ def with_columns(source: Any, values: Values) -> Any:
     if kind == "polars":
         polars = import_module("polars")
         return source.with_columns([polars.Series(name, cells) for name, cells in values.items()])
+    if kind == "datasets" and isinstance(source, Mapping):
+        splits: Any = type(source)
+        return splits({name: with_columns(split, values) for name, split in source.items()})  # there is one
     if kind == "datasets":
         for name, cells in values.items():
             source = source.add_column(name, cells)
