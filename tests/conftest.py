@@ -1,6 +1,7 @@
 """Fixtures of all tests: a tiny random encoder, no network, and slow or long tests on request."""
 
 import gc
+import multiprocessing
 import os
 import re
 import signal
@@ -12,6 +13,7 @@ from filelock import FileLock
 
 from samesense.cli.output import show_messages
 from samesense.execution import progress, speed
+from samesense.execution.shards import executors
 from samesense.recipes.compare import memory
 from tests.messages import forget_listeners
 
@@ -58,7 +60,11 @@ def pytest_collection_finish():
 
 @pytest.fixture(autouse=True)
 def _no_network(monkeypatch):
+    connect = socket.socket.connect
+
     def refuse(self, address, *_):
+        if isinstance(address, str):  # a socket of this machine, by its path
+            return connect(self, address)
         raise OSError(f"a test tried to reach {address}; tests need no network")
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
@@ -113,6 +119,21 @@ def _costs_of_models_take_no_time(request, monkeypatch):
         monkeypatch.setattr(speed, "_done_a_second", lambda run, seconds: time_passes(run, 0.0))
         monkeypatch.setattr(memory, "measure_memory", lambda specs, *_: dict.fromkeys(specs, 123.0))
         replace_if_loaded(monkeypatch, "samesense.encoder.forward.precision", "_speed_of_bfloat16", lambda *_: 0.5)
+
+
+def ready_processes():
+    """Return the context of processes that are forked from one that has imported what a model needs."""
+    context = multiprocessing.get_context("forkserver" if os.name == "posix" else "spawn")
+    context.set_forkserver_preload(["samesense.inference.models.torch_encoder"])
+    return context
+
+
+@pytest.fixture
+def ready_workers(monkeypatch):
+    """Workers need no imports, which would take each of them seconds; that they are spawned is not shown then."""
+    context = ready_processes()
+    monkeypatch.setattr(executors, "get_context", lambda _: context)
+    monkeypatch.setattr("samesense.recipes.sweep.workers.get_context", lambda _: context)
 
 
 @pytest.fixture(scope="module")

@@ -281,6 +281,8 @@ def test_what_is_cut_is_said_once(here, capsys, tiny_trunk, monkeypatch, request
     monkeypatch.setattr(clock, "now", lambda: next(ticks) / 1000)  # of the race, which takes what time there is
     monkeypatch.setattr(entrants, "LOSSES", {"scored": ("cosent",)})
     monkeypatch.setattr(race, "FORMS", {})
+    if case.endswith("in a process"):
+        request.getfixturevalue("ready_workers")
     if case == "export":
         exported = request.getfixturevalue("exported_layer")
         monkeypatch.setattr("samesense.inference.onnx.export.write_graph", partial(copy_graph, exported))

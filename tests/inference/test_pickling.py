@@ -1,7 +1,6 @@
 """Every kind of model that is opened can be pickled, copied and sent to other processes, with the same answers."""
 
 import copy
-import multiprocessing
 import pickle
 from functools import partial
 
@@ -18,6 +17,7 @@ from transformers import AutoTokenizer, BertConfig, BertForSequenceClassificatio
 from samesense.errors import ModelError
 from samesense.inference.models.load import load
 from samesense.inference.onnx.export import export
+from tests.conftest import ready_processes
 from tests.context.worlds import small_worded_causal
 from tests.recipes.word_world import make, write_documents
 
@@ -156,21 +156,21 @@ def test_pipelines_of_scikit_learn_are_cloned_and_pickled(openers, kind):
 
 
 @pytest.fixture(scope="module")
-def spawned():
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
+def other_process():
+    with ready_processes().Pool(1) as pool:
         yield pool
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [pytest.param("bi", marks=pytest.mark.long), "cross", "exported", "origin"])
-def test_other_processes_give_the_same_answers(openers, spawned, kind):
+def test_other_processes_give_the_same_answers(openers, other_process, kind):
     model = openers[kind]()
     run = model.encode if model.embeds else model.scores
     blocks = [TEXTS[:2], TEXTS[2:]] if model.embeds else [PAIRS[:1], PAIRS[1:]]
     expected = [run(block) for block in blocks]
     for rows, same in zip(joblib.Parallel(2)(joblib.delayed(run)(block) for block in blocks), expected, strict=True):
         np.testing.assert_allclose(rows, same, atol=1e-5)
-    for rows, same in zip(spawned.map(run, blocks), expected, strict=True):
+    for rows, same in zip(other_process.map(run, blocks), expected, strict=True):
         np.testing.assert_allclose(rows, same, atol=1e-5)
 
 

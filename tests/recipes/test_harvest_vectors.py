@@ -32,7 +32,7 @@ def made(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_pairs_of_its_corpus_are_harvested_by_any_workers_and_after_a_stop(made, tmp_path, monkeypatch):
+def test_pairs_of_its_corpus_are_harvested_by_any_workers_and_after_a_stop(made, tmp_path, monkeypatch, ready_workers):
     chosen = HarvestSettings(pairs=90, shard_size=40, sentences=60)
     folder_one = tmp_path / "one"
     second = tmp_path / "two"

@@ -285,7 +285,7 @@ def test_a_small_folder_gives_all_its_sentences_as_reference(documents, model, t
 
 
 @pytest.mark.slow
-def test_processes_read_the_same(documents, model, made, tmp_path, monkeypatch):
+def test_processes_read_the_same(documents, model, made, tmp_path, monkeypatch, ready_workers):
     monkeypatch.setattr(words, "SHARD", 20)
     done, _ = make(documents, model, tmp_path / "o", workers=2)
     assert done and len(list((tmp_path / "o" / "reference" / "shards").iterdir())) >= 2
