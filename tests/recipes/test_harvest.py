@@ -178,7 +178,7 @@ def test_the_page_lists_every_setting_with_its_default():
 
 
 @pytest.mark.slow
-def test_scores_are_those_of_the_origin(tmp_path):
+def test_scores_are_those_of_the_origin(tmp_path, smallest_generator):
     from samesense.context.origin.origin import Origin
     from samesense.recipes.origin.recipe import run
     from samesense.recipes.origin.settings import OriginSettings

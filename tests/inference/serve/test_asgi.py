@@ -4,6 +4,7 @@ import contextlib
 import http.client
 import importlib.util
 import json
+import logging
 import os
 import re
 import signal
@@ -144,6 +145,15 @@ def test_serve_answers_until_it_is_told_to_stop(monkeypatch, capsys):
     thread.join(20)
     assert not thread.is_alive()
     assert f"samesense: serving 'letters' at http://127.0.0.1:{port}" in capsys.readouterr().err
+
+
+def test_the_logs_of_a_program_that_serves_go_on(monkeypatch, tmp_path):
+    monkeypatch.setattr(run.GracefulServer, "run", lambda self: None)
+    log = logging.FileHandler(tmp_path / "mine.log", "w")
+    samesense.serve({"letters": by_letters}, port=0)
+    log.emit(logging.makeLogRecord({"msg": "still here"}))
+    log.close()
+    assert (tmp_path / "mine.log").read_text() == "still here\n"
 
 
 def test_serve_runs_in_a_notebook_whose_loop_runs_already(monkeypatch):

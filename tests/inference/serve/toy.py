@@ -147,7 +147,9 @@ def running(*servings, keys=(), labels=None, **options):
 @contextmanager
 def listening(app, traffic):
     """An application on a free port, in a thread of its own, and how to call it; stopped at the end."""
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical", timeout_graceful_shutdown=1))
+    server = uvicorn.Server(
+        uvicorn.Config(app, port=0, log_config=None, log_level="critical", timeout_graceful_shutdown=1)
+    )
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:

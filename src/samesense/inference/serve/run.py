@@ -12,6 +12,7 @@ from types import FrameType
 
 import uvicorn
 from fastapi import FastAPI
+from uvicorn.logging import DefaultFormatter
 
 from samesense.errors import ConfigError
 from samesense.execution.audience import say
@@ -118,6 +119,7 @@ def run_app(app: FastAPI, traffic: Traffic, what: str, *, host: str, port: int) 
         app,
         host=host,
         port=port,
+        log_config=None,
         log_level="warning",
         access_log=False,
         lifespan="on",
@@ -126,11 +128,21 @@ def run_app(app: FastAPI, traffic: Traffic, what: str, *, host: str, port: int) 
         # The grace period is over by then, or nothing is left to wait for.
         timeout_graceful_shutdown=1,
     )
+    _show_warnings_of_uvicorn()
     server = GracefulServer(config, traffic, what)
     try:
         _run_in_own_loop(server)
     except SystemExit as error:  # uvicorn exits when it cannot listen
         raise ConfigError(f"Cannot listen on {host}:{port}; is something else there? Give another `port`.") from error
+
+
+def _show_warnings_of_uvicorn() -> None:
+    """Write them to standard error in uvicorn's form, whose own configuration closes every handler of the process."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(DefaultFormatter("%(levelprefix)s %(message)s"))
+    uvicorn_logger = logging.getLogger("uvicorn")
+    uvicorn_logger.handlers = [handler]
+    uvicorn_logger.propagate = False
 
 
 def _run_in_own_loop(server: GracefulServer) -> None:
