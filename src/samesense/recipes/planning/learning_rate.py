@@ -58,8 +58,7 @@ def rate_for(settings: EncoderSettings, train: Examples, *, few_scored: bool = F
         return None
     if shape == STATIC_VECTORS:
         return Rate(STATIC, "the start has static token vectors, no transformer")
-    pairs = isinstance(settings, CosentSettings) and settings.encoder == "bi"
-    if not pairs or shape.width > SMALL_WIDTH:
+    if not isinstance(settings, CosentSettings) or not isinstance(train, PairData) or shape.width > SMALL_WIDTH:
         return None
     if few_scored:
         return Rate(SMALL_GENTLE, "few scored pairs move a small start too far at a higher one", of_untuned_start=SMALL)
@@ -67,11 +66,17 @@ def rate_for(settings: EncoderSettings, train: Examples, *, few_scored: bool = F
     why = f"{settings.learning_rate:g} is for models larger than one with a hidden size of {shape.width}"
     if steps > MOST_STEPS:
         return Rate(SMALL_GENTLE, f"{why}, and {steps} steps are many for a higher one")
-    # NLI labels are further from what starts measure, and need the higher rate.
-    suits_deep = steps >= ENOUGH_STEPS and isinstance(train, PairData) and train.kind != "nli"
-    if shape.layers > SHALLOW and suits_deep:
+    if shape.layers > SHALLOW and _suits_deep(settings, train, steps):
         return Rate(SMALL_GENTLE, f"{why} and {shape.layers} layers")
     return Rate(SMALL, why)
+
+
+def _suits_deep(settings: CosentSettings, train: PairData, steps: int) -> bool:
+    """Return whether a start of many layers learns better at :data:`SMALL_GENTLE`.
+
+    NLI labels are further from what starts measure, and cross-encoders start with a new head: both need the higher one.
+    """
+    return settings.encoder == "bi" and train.kind != "nli" and steps >= ENOUGH_STEPS
 
 
 class _Shape(NamedTuple):
