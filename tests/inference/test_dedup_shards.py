@@ -29,6 +29,8 @@ from samesense.inference.search import lists
 from tests.encoder.test_routes import prompted
 from tests.inference.dedup_world import STAGES, make, search, tasks, world
 
+pytestmark = pytest.mark.usefixtures("ready_workers")
+
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 

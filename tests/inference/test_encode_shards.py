@@ -311,7 +311,9 @@ def test_on_ray_it_goes_on_where_the_driver_was_killed(place, tmp_path):
 
 
 @pytest.mark.slow
-def test_real_models_give_the_vectors_of_one_file_and_the_same_bytes_with_any_workers(tiny_trunk, sentences, tmp_path):
+def test_real_models_give_the_vectors_of_one_file_and_the_same_bytes_with_any_workers(
+    tiny_trunk, sentences, tmp_path, ready_workers
+):
     """By torch, in this process and in others, whatever the threads here; by the command."""
     import torch
 
