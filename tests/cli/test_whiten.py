@@ -57,6 +57,12 @@ def test_texts_that_are_too_few_for_the_dimensions_are_said(tiny_trunk, tmp_path
     assert (np.ptp(distances) < 0.1) == warned
 
 
+def test_a_file_with_a_space_in_its_name_is_no_text(tiny_trunk, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my texts").write_text("a dog\na cat\nthe sun\n")
+    assert run("whiten", tiny_trunk, "my texts", "--output", "out") == 0
+
+
 def test_empty_texts_are_counted(tiny_trunk, tmp_path, capsys):
     (tmp_path / "t.txt").write_text("a dog\n\na cat\n \nthe sun\n")
     assert run("whiten", tiny_trunk, tmp_path / "t.txt", "--output", tmp_path / "out", "--dim", 2) == 0

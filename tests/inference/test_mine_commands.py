@@ -133,6 +133,25 @@ def test_the_flag_of_a_second_table_is_named(run, tmp_path, monkeypatch, command
     assert (code, f"Name the one to read: {flag} question1\n" in err) == (2, True), err
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "dedup a.csv --columns anchor --pairs bad.csv --min-precision 0.5",
+        "match a.csv a.csv --columns anchor --target-columns anchor --pairs bad.csv",
+        "drift m m --texts a.csv --columns anchor --pairs bad.csv --threshold 0.5",
+        "distil a.csv --columns anchor --teacher m --student static:4 --dev bad.csv --output run",
+        "augment bad.jsonl",
+    ],
+)
+def test_rows_that_no_option_leaves_out_are_to_be_corrected(run, tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.csv").write_text("anchor,positive\nIs it?,Is it so?\nIs it now?,Is it so now?\n")
+    (tmp_path / "bad.csv").write_text("sentence1,sentence2,label\na b,c d,1\ne f,g h,0\ni j,,1\n")
+    (tmp_path / "bad.jsonl").write_text('{"anchor": "a", "positives": ["b"]}\n{"anchor": "c", "positives": []}\n')
+    code, _, err = run(*command.split())
+    assert (code, err.endswith("\nCorrect these rows.\n")) == (2, True), err
+
+
 @pytest.mark.parametrize("command", ["mine", "dedup", "encode m", "rerank --query q --cross c --model m"])
 def test_a_table_of_several_columns_of_texts_is_refused_with_the_flag(run, tmp_path, command):
     (tmp_path / "t.csv").write_text("question1,question2,is_duplicate\nIs it?,Is it not?,yes\n")

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from samesense.api import training
+from samesense.api.data import labelled_pairs
 from samesense.cli.command import command_of
 from samesense.cli.flags import flags, given_settings
 from samesense.cli.output import (
@@ -22,7 +23,6 @@ from samesense.cli.output import (
     put,
     put_json,
 )
-from samesense.data import read_pairs
 from samesense.execution.ranks import finish
 from samesense.execution.torch_import import loading_torch
 from samesense.recipes.distil.settings import DistilSettings, choose_distil
@@ -60,8 +60,8 @@ def distil(
         overrides["model"] = options["student"]
     name, chosen = choose_distil(options["config"], overrides)
     train = read_bare(sentences, chosen)
-    dev = None if options["dev"] is None else read_pairs(options["dev"])
-    tests = [read_pairs(source) for source in options["test"] or []]
+    dev = None if options["dev"] is None else labelled_pairs(options["dev"])
+    tests = [labelled_pairs(source) for source in options["test"] or []]
     logger.info(f"data: {train.summary}")
     # After the data: mistakes in them show before the seconds that torch takes.
     with loading_torch():

@@ -6,11 +6,11 @@ from typing import Any
 
 from samesense.api import use
 from samesense.cli.command import command_of
-from samesense.cli.output import Output, logger
+from samesense.cli.output import Output, Several, logger
 
 
 @command_of(use.whiten)
-def whiten(model: str, texts: list[str], /, *, output: Output, **options: Any) -> None:
+def whiten(model: str, texts: Several, /, *, output: Output, **options: Any) -> None:
     """samesense whiten default train.tsv --dim 256 --output models/whitened"""
     whitening = use.whiten(model, texts, output=output, **options)
     before, after = whitening.matrix.shape
