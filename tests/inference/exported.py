@@ -24,8 +24,8 @@ def whitened(trunk, texts):
 
 
 def headed(trunk):
-    """First-last pooling, a dense head with tanh, and a prompt."""
-    model = build(str(trunk), device="cpu", pooling="first-last")
+    """First-last pooling of the embeddings, a dense head with tanh, and a prompt."""
+    model = build(str(trunk), device="cpu", pooling="first-last", first="embeddings")
     torch.manual_seed(1)
     return SentenceTransformer(
         modules=[*model, Dense(32, 8, activation_function=torch.nn.Tanh())],

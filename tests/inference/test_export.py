@@ -129,19 +129,16 @@ def test_deterministic_bits_by_torch(folder, sentences, precision):
     np.testing.assert_allclose(rows, usual, atol=1e-5 if precision == "float32" else 0.2)
 
 
-@pytest.mark.parametrize(
-    "pooling",
-    [*(pytest.param(it, marks=pytest.mark.long) for it in ("max", "lasttoken", "last-2")), "first-last of embeddings"],
-)
+@pytest.mark.long
+@pytest.mark.parametrize("pooling", ["max", "lasttoken", "last-2", "first-last"])
 def test_every_pooling(tiny_trunk, tmp_path, sentences, pooling):
-    name, _, of = pooling.partition(" of ")
-    model = build(str(tiny_trunk), device="cpu", pooling=name, first=of or "layer")
-    encoder = check_same(model, tmp_path / "out", [*sentences, *ODD])
-    assert encoder.description.pooling == (f"{name} (first = {of})" if of else name)
+    encoder = check_same(build(str(tiny_trunk), device="cpu", pooling=pooling), tmp_path / "out", [*sentences, *ODD])
+    assert encoder.description.pooling == pooling
 
 
-def test_a_dense_head_and_a_prompt(tiny_trunk, tmp_path, sentences):
+def test_several_layers_a_dense_head_and_a_prompt(tiny_trunk, tmp_path, sentences):
     encoder = check_same(headed(tiny_trunk), tmp_path / "out", [*sentences, *ODD])
+    assert encoder.description.pooling == "first-last (first = embeddings)"
     assert encoder.description.prompt == "the dog " and encoder.description.dim == 8
     assert "prompt 'the dog '" in encoder.protocol
 
