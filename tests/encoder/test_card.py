@@ -163,6 +163,7 @@ def test_a_trained_model_has_the_card_of_its_run(tiny_trunk, toy_pairs, tmp_path
         test=files["test"],
         model=str(tiny_trunk),
         encoder=encoder,
+        keep_start="never",
         max_steps=2,
         precision="float32",
         license="mit",
