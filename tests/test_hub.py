@@ -10,6 +10,7 @@ import pytest
 
 from samesense import hub
 from samesense.data.rows.load import list_rows
+from samesense.data.tuples.paraphrase import paraphrase
 from samesense.errors import DataError, ModelError
 from samesense.recipes.origin.settings import choose_origin
 from samesense.urls import store_of
@@ -183,6 +184,8 @@ def test_data_and_language_models_are_refused_at_once_too(ask):
         list_rows("owner/name")
     with pytest.raises(ModelError, match=r"SmolLM2-135M-Instruct is not on this machine, .* Give the folder of one"):
         choose_origin("words", {}).check_language_model()
+    with pytest.raises(ModelError, match=r"owner/writer is not on this machine, .* folder of one as `paraphraser`"):
+        paraphrase("owner/writer")
     with pytest.raises(DataError, match="the hub cannot be reached"):
         store_of("hf://datasets/owner/name/train.csv")
     assert server.connections == 1

@@ -24,7 +24,7 @@ from samesense.errors import DataError, ModelError
 
 logger = logging.getLogger(__name__)
 
-Kind = Literal["model", "language model", "dataset"]
+Kind = Literal["model", "language model", "paraphraser", "dataset"]
 
 NOTICE = 1.0
 """Seconds without an answer after which a copy on this machine is taken, or the wait is reported."""
@@ -156,6 +156,7 @@ def _full_names(name: str) -> list[str]:
 FIXES: dict[Kind, str] = {
     "model": "Give a folder, or 'default', which needs no network; or load it once with one.",
     "language model": "Give the folder of one as `language_model`; or load it once with a network.",
+    "paraphraser": "Give the folder of one as `paraphraser`; or load it once with a network.",
     "dataset": "Check the spelling if it is a file or a folder; a local one needs no network.",
 }
 """What helps where something is not on this machine."""

@@ -80,7 +80,7 @@ def _load_model(model: str) -> tuple[PreTrainedTokenizerBase, PreTrainedModel]:
     from samesense.execution.weights import checked_weights
 
     fix = "Paraphrases need a sequence-to-sequence model with a tokenizer, as a folder or hub name."
-    with opening(f"{model!r} to write paraphrases", fix), hub_access(model), checked_weights():
+    with opening(f"{model!r} to write paraphrases", fix), hub_access(model, "paraphraser"), checked_weights():
         tokenizer: Any = AutoTokenizer.from_pretrained(model)
         writer: Any = AutoModelForSeq2SeqLM.from_pretrained(model)
     writer.to("cuda" if torch.cuda.is_available() else "cpu").eval()
