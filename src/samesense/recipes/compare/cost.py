@@ -18,7 +18,7 @@ from samesense.execution.speed import Speed, time_in_turns
 from samesense.inference.models.model import Model
 from samesense.inference.names import split_kind, split_maps
 from samesense.inference.onnx.format import graph_name, is_exported, is_graph_backend, read_description
-from samesense.recipes.compare.readers import reader_of
+from samesense.recipes.compare.memory import reader_of
 from samesense.types import Scorer
 
 SAMPLE = 256

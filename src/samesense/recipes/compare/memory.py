@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import ceil
 from pathlib import Path
@@ -24,7 +24,6 @@ from samesense.execution.progress import stage
 from samesense.inference.models.model import Model
 from samesense.inference.names import split_kind, split_maps
 from samesense.inference.onnx.format import is_graph_backend
-from samesense.recipes.compare.readers import reader_of
 from samesense.types import Precision, Scorer
 
 logger = logging.getLogger(__name__)
@@ -127,6 +126,14 @@ def main() -> None:
                 # Without the parent's clean-up, and above all without going on with its loop.
                 os._exit(0)
         os.waitpid(process, 0)
+
+
+def reader_of(model: Model) -> Callable[[Sequence[str]], object]:
+    """Return what reads sentences: one by one, or two at a time where only pairs are scored."""
+    if model.embeds:
+        return model.encode_uncached
+    # Not strict: an odd last text is left out.
+    return lambda texts: model.scores_uncached(list(zip(texts[::2], texts[1::2], strict=False)))
 
 
 if __name__ == "__main__":

@@ -36,8 +36,7 @@ from samesense.execution.shards.job import Shard, ShardedJob, sharded_job
 from samesense.execution.shards.tasks import Executor
 from samesense.execution.unread import counted, note
 from samesense.files import as_object
-from samesense.recipes.harvest.folder import COLUMNS
-from samesense.recipes.harvest.settings import HarvestSettings
+from samesense.recipes.harvest.settings import COLUMNS, HarvestSettings
 from samesense.results.shown import Shown
 
 logger = logging.getLogger(__name__)

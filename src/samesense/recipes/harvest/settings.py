@@ -1,4 +1,4 @@
-"""Settings of a harvest."""
+"""Settings of a harvest, and what its folder holds beside what :mod:`samesense.execution.shards.job` writes there."""
 
 from __future__ import annotations
 
@@ -10,6 +10,12 @@ from samesense.choices import ExecutorName
 from samesense.context.harvest.plan import Mixture
 from samesense.execution.shards.executors import choose_executor
 from samesense.execution.shards.tasks import RETRIES, Executor
+
+VECTORS = "vectors"
+"""Folder of the vectors of the sentences that take part, in a harvest by next words: shards of its own."""
+
+COLUMNS = ("sentence1", "sentence2", "score", "kind")
+"""Columns of a shard that say what a pair is; further ones say where its sentences stand."""
 
 _HOW = ("workers", "executor", "address", "retries")
 """Settings that decide how a harvest is made, not what it is."""

@@ -26,8 +26,7 @@ from samesense.execution.threads import torch_threads
 from samesense.execution.unread import counted, note
 from samesense.hashes import rows_hash
 from samesense.inference.output import Encoded, write_rows
-from samesense.recipes.harvest.folder import VECTORS
-from samesense.recipes.harvest.settings import HarvestSettings
+from samesense.recipes.harvest.settings import VECTORS, HarvestSettings
 from samesense.types import Embeddings, Indices
 
 logger = logging.getLogger(__name__)

@@ -26,7 +26,7 @@ from samesense.files import read_json
 from samesense.hashes import content_hash, json_hash
 from samesense.parquet.table import FIX, read_table
 from samesense.places import JOINT, check_inside
-from samesense.recipes.harvest.folder import COLUMNS, VECTORS
+from samesense.recipes.harvest.settings import COLUMNS, VECTORS
 from samesense.recipes.surrogate.data import Harvested, digest_of, iterate_rows
 from samesense.recipes.surrogate.settings import SurrogateSettings
 from samesense.schemas import Record, read_object
