@@ -150,10 +150,22 @@ def test_serve_answers_until_it_is_told_to_stop(monkeypatch, capsys):
 def test_the_logs_of_a_program_that_serves_go_on(monkeypatch, tmp_path):
     monkeypatch.setattr(run.GracefulServer, "run", lambda self: None)
     log = logging.FileHandler(tmp_path / "mine.log", "w")
+    monkeypatch.setattr(logging.root, "handlers", [log])
     samesense.serve({"letters": by_letters}, port=0)
     log.emit(logging.makeLogRecord({"msg": "still here"}))
+    logging.getLogger("uvicorn.error").warning("Invalid HTTP request received.")
     log.close()
-    assert (tmp_path / "mine.log").read_text() == "still here\n"
+    assert (tmp_path / "mine.log").read_text() == "still here\nInvalid HTTP request received.\n"
+
+
+def test_warnings_of_uvicorn_are_shown_where_no_logs_are_kept(monkeypatch, capsys):
+    monkeypatch.setattr(run.GracefulServer, "run", lambda self: None)
+    monkeypatch.setattr(logging.root, "handlers", [])
+    monkeypatch.setattr(logging.getLogger("uvicorn"), "handlers", [])
+    for _ in range(2):
+        samesense.serve({"letters": by_letters}, port=0)
+    logging.getLogger("uvicorn.error").warning("Invalid HTTP request received.")
+    assert len(re.findall(r"WARNING:\W+Invalid HTTP request received\.\n", capsys.readouterr().err)) == 1
 
 
 def test_serve_runs_in_a_notebook_whose_loop_runs_already(monkeypatch):

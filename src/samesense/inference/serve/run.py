@@ -137,12 +137,16 @@ def run_app(app: FastAPI, traffic: Traffic, what: str, *, host: str, port: int) 
 
 
 def _show_warnings_of_uvicorn() -> None:
-    """Write them to standard error in uvicorn's form, whose own configuration closes every handler of the process."""
+    """Write them to standard error, in uvicorn's form, where the program keeps no logs.
+
+    It replaces uvicorn's configuration, which closes every handler of the process.
+    """
+    uvicorn_logger = logging.getLogger("uvicorn")
+    if uvicorn_logger.hasHandlers():
+        return
     handler = logging.StreamHandler()
     handler.setFormatter(DefaultFormatter("%(levelprefix)s %(message)s"))
-    uvicorn_logger = logging.getLogger("uvicorn")
-    uvicorn_logger.handlers = [handler]
-    uvicorn_logger.propagate = False
+    uvicorn_logger.addHandler(handler)
 
 
 def _run_in_own_loop(server: GracefulServer) -> None:
