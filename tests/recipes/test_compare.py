@@ -1,4 +1,5 @@
 import json
+import os
 import re
 from pathlib import Path
 
@@ -246,6 +247,13 @@ def test_a_page_and_figures_at_one_place_are_refused_and_nothing_is_made(toy, tm
         main(["compare", *toy["models"], "--data", *toy["data"], "--output", place, "--figures", place])
     assert stop.value.code == 2 and "Each output is a file of its own" in capsys.readouterr().err
     assert not Path(place).exists()
+
+
+@pytest.mark.posix
+def test_several_outputs_may_be_one_device(toy, tmp_path):
+    page = tmp_path / "r.html"
+    command(*toy["models"], "--data", *toy["data"], "--output", page, "--markdown", os.devnull, "--latex", os.devnull)
+    assert page.exists()
 
 
 def test_the_command_names_failures_and_ends_well(toy, tmp_path, capsys):

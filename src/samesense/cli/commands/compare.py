@@ -38,6 +38,7 @@ def compare(
         figures: folder for the figures as SVG, PNG and PDF.
         json: print one JSON object per result, and the recommendation as the last.
     """
+    from samesense.files import is_special
     from samesense.places import check_distinct, check_place, check_suffix, holding
     from samesense.recipes.compare.models import places_of
 
@@ -45,7 +46,8 @@ def compare(
     if options["sentences"]:
         inputs.append(options["sentences"])
     # Before the models run, which may take hours, and before a folder is made.
-    check_distinct([path for path in (output, markdown, latex, figures) if path is not None])
+    outputs = [path for path in (output, markdown, latex, figures) if path is not None]
+    check_distinct([path for path in outputs if not is_special(path)])
     for path in filter(None, [markdown, latex, None if figures is None else figures / "plane.svg"]):
         check_place(path, inputs)
     if markdown is not None:
