@@ -164,7 +164,8 @@ def test_no_server_is_named(ask, monkeypatch):
 )
 def test_a_refusal_ends_it_at_once_and_never_shows_the_key(ask, monkeypatch, status, fix):
     monkeypatch.setenv("OPENAI_API_KEY", "secret")
-    server, model = ask(lambda texts, count: (status, {"error": {"message": "no such thing", "param": None}}, {}))
+    refusal = {"error": {"message": "no such thing" + "." * bool(fix), "param": None}}
+    server, model = ask(lambda texts, count: (status, refusal, {}))
     with pytest.raises(ModelError, match=f"refuses the model 'a-model': status {status}, no such thing{fix}") as error:
         model(PAIRS[:1])
     assert len(server.asked) == 1

@@ -75,9 +75,9 @@ _AGAIN = (408, 409, 429)
 """Statuses after which a request is repeated, besides all from 500 on."""
 
 _FIXES = {
-    401: f". Check the key in {KEY_VARIABLE}",
-    403: f". Check the key in {KEY_VARIABLE}",
-    404: f". Check the name of the model, and {URL_VARIABLE}, which ends in /v1 for most servers",
+    401: f"Check the key in {KEY_VARIABLE}",
+    403: f"Check the key in {KEY_VARIABLE}",
+    404: f"Check the name of the model, and {URL_VARIABLE}, which ends in /v1 for most servers",
 }
 """What to look at after these statuses."""
 
@@ -337,7 +337,9 @@ def _refusal(error: urllib.error.HTTPError) -> Exception:
         pause = error.headers.get("Retry-After", "")
         # The header may also hold a date, which is not read.
         return _AskAgainError(message, float(pause) if pause.isdigit() else None)
-    return _RefusedError(f"{message}{_FIXES.get(error.code, '')}", param)
+    if error.code in _FIXES:
+        message = f"{message.rstrip('.')}. {_FIXES[error.code]}"
+    return _RefusedError(message, param)
 
 
 def _cancel(futures: Any) -> None:
