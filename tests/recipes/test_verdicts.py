@@ -84,20 +84,22 @@ def test_few_scored_pairs_are_trained_on_by_mse_to_the_end_unless_the_loss_is_na
         "named": plan(scored, folds="auto", settings={"loss": "cosent"}),
         "of one": plan(scored, folds="auto", settings={"temperature": 0.1}),
         "rate": plan(scored, folds="auto", settings={"learning_rate": 3e-5}),
+        "many steps": plan(scored, folds="auto", settings={"max_steps": 1501}),
         "many": plan(some_rows(1000, [0, 1, 2, 3]), folds="auto"),
         "many, folds": plan(some_rows(1000, [0, 1, 2, 3]), folds="5", dev=None),
         "no scale": plan(some_rows(100, [0, 150, 300, 500]), folds="auto"),
     }
     losses = {name: made.settings.loss for name, made in plans.items()}
-    assert losses == dict.fromkeys(plans, "cosent") | {"scored": "mse", "rate": "mse"}
+    assert losses == dict.fromkeys(plans, "cosent") | {"scored": "mse", "rate": "mse", "many steps": "mse"}
     rates = {name: made.settings.learning_rate for name, made in plans.items()}
-    assert rates == dict.fromkeys(plans, 1e-4) | {"scored": 5e-5, "rate": 3e-5}
+    assert rates == dict.fromkeys(plans, 1e-4) | {"scored": 5e-5, "rate": 3e-5, "many steps": 5e-5}
     folds = {name: made.cross_validation for name, made in plans.items()}
     assert folds["many"] is None
     assert folds["no scale"].selects
     assert (folds["scored"].selects, folds["scored"].untuned_start_rate) == (False, 1e-4)
     assert (folds["binary"].selects, folds["binary"].untuned_start_rate) == (True, None)
     assert folds["rate"].untuned_start_rate is None
+    assert folds["many steps"].untuned_start_rate is None
     wide = tmp_path / "wide"
     wide.mkdir()
     (wide / "config.json").write_text(json.dumps({"hidden_size": 768}))

@@ -49,7 +49,7 @@ def has_few_scores(train: Examples, settings: EncoderSettings, options: Mapping[
     return train.has_known_scale
 
 
-def by_mse(settings: EncoderSettings) -> EncoderSettings:
+def choose_mse(settings: EncoderSettings) -> EncoderSettings:
     """Return settings of few scored pairs, which MSE learns better from than CoSENT (docs/training.md)."""
     if is_main():
         logger.info("loss mse: the scored pairs are few; `loss` overrides")

@@ -60,8 +60,14 @@ def rate_for(settings: EncoderSettings, train: Examples, *, few_scored: bool = F
         return Rate(STATIC, "the start has static token vectors, no transformer")
     if not isinstance(settings, CosentSettings) or not isinstance(train, PairData) or shape.width > SMALL_WIDTH:
         return None
-    if few_scored:
-        return Rate(SMALL_GENTLE, "few scored pairs move a small start too far at a higher one", of_untuned_start=SMALL)
+    rate = _rate_of_small(settings, train, shape)
+    if few_scored and rate.value > SMALL_GENTLE:
+        why = "few scored pairs move a small start too far at a higher one"
+        return Rate(SMALL_GENTLE, why, of_untuned_start=rate.value)
+    return rate
+
+
+def _rate_of_small(settings: CosentSettings, train: PairData, shape: _Shape) -> Rate:
     steps = settings.steps(settings.examples(train))
     why = f"{settings.learning_rate:g} is for models larger than one with a hidden size of {shape.width}"
     if steps > MOST_STEPS:

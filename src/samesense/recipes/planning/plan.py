@@ -22,7 +22,7 @@ from samesense.recipes.held_out.cross_validation import CrossValidation, deal_pa
 from samesense.recipes.methods import DATA_TYPES, Method
 from samesense.recipes.planning.dev_split import parse_share
 from samesense.recipes.planning.evaluation_sets import DevSplit, read_evaluation_pairs, select_dev, select_test
-from samesense.recipes.planning.few_examples import are_few_pairs, by_mse, fit_settings_to_size, has_few_scores
+from samesense.recipes.planning.few_examples import are_few_pairs, choose_mse, fit_settings_to_size, has_few_scores
 from samesense.recipes.planning.fitting import Fitting, fitting_method
 from samesense.recipes.planning.held_out_documents import are_documents, read_with_held_out
 from samesense.recipes.planning.mixture import read_mixture
@@ -79,7 +79,7 @@ def plan(  # noqa: PLR0913 - the arguments of a training
     cross_validation = _deal_folds(folds, examples, fitting.method, bound, alone=alone, dev=dev, test=test)
     few_scored = cross_validation is not None and config == "auto" and has_few_scores(examples, bound, options)
     if few_scored:
-        bound = by_mse(bound)
+        bound = choose_mse(bound)
     split = DevSplit(examples)
     if cross_validation is None:
         sparing = folds == "none" or not alone  # the verdict is on other pairs, or a tenth is asked for
