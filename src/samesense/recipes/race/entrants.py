@@ -25,7 +25,7 @@ LOSSES: dict[str, tuple[str, ...]] = {
 """What is tried by the kind of the data, the method's own loss first; unlabelled sentences have SimCSE's alone."""
 
 RATES = {"transformer": (SMALL, 2e-5), "static": (STATIC, 1e-3)}
-"""Learning rates: the papers' 2e-5 and one for few steps; token vectors move with larger ones only."""
+"""Learning rates: the papers' 2e-5 and one for small transformers; token vectors move with larger ones only."""
 
 
 @dataclass(frozen=True, kw_only=True)
