@@ -54,6 +54,11 @@ class Method:
     # what it selects by where no pairs are given for that, in words
     selects: str = "none, the last state is kept; labelled pairs as dev choose the best checkpoint"
 
+    @property
+    def drops_bad_rows(self) -> bool:
+        """Whether the option ``drop_bad_rows`` is taken, for the data and for pairs that select and test."""
+        return "drop_bad_rows" in self.settings.model_fields
+
     def choose(
         self, config: str, overrides: Mapping[str, Any], read: Callable[[], Examples], form: str = ""
     ) -> tuple[str, EncoderSettings]:
@@ -182,6 +187,10 @@ class Method:
 class _Cosent(Method):
     """Labelled pairs, on whose kind the paper's settings depend; for both kinds of encoder."""
 
+    @property
+    def drops_bad_rows(self) -> bool:
+        return True
+
     def choose(
         self, config: str, overrides: Mapping[str, Any], read: Callable[[], Examples], form: str = ""
     ) -> tuple[str, EncoderSettings]:
@@ -220,6 +229,10 @@ class _Context(Method):
 
 class _Mixed(Method):
     """Data of several kinds, each with a method of its own."""
+
+    @property
+    def drops_bad_rows(self) -> bool:
+        return True
 
     def describe_use(self, train: Mixture, settings: EncoderSettings) -> list[str]:  # type: ignore[override]
         return _describe_components(train, lambda method, data, own_settings: method.describe_use(data, own_settings))

@@ -22,6 +22,7 @@ from pathlib import Path
 from sentence_transformers import SentenceTransformer
 
 from samesense.data import PairData, read_pairs
+from samesense.data.rows.bad_rows import keeping_bad_rows
 from samesense.data.sentences import Sentences
 from samesense.encoder.assembly.build import set_prompt
 from samesense.encoder.assembly.students import make_student
@@ -115,6 +116,8 @@ def _job(
     train: Sentences, settings: DistilSettings, output: Path, dev: PairData | None, tests: Sequence[PairData]
 ) -> Job[Sentences, DistilSettings]:
     """Return what is trained; the student is compared with its start on the first test set."""
+    with keeping_bad_rows():
+        guards = [read_pairs(source) for source in settings.guard]
     return Job(
         method=METHOD,
         data=train,
@@ -122,7 +125,7 @@ def _job(
         output=output,
         dev=dev,
         test=tests[0] if tests else None,
-        guards=[read_pairs(source) for source in settings.guard],
+        guards=guards,
         concludes=True,
     )
 
