@@ -15,6 +15,7 @@ from samesense.data.rows.compression import split_suffix
 from samesense.data.rows.delimited import RULE, WRITE_CSV
 from samesense.errors import DataError
 from samesense.failures import excerpt
+from samesense.files import is_special
 
 logger = logging.getLogger(__name__)
 
@@ -93,7 +94,7 @@ class Format(NamedTuple):
 
     def fix_for(self, source: str = "") -> str:
         """Return what is to be done with ``source``; a pipe cannot be renamed."""
-        rename = "Write it to a file with that ending" if source.startswith("/dev/") else "Rename it"
+        rename = "Write it to a file with that ending" if is_special(source) else "Rename it"
         return self.fix or f"{rename}{self.requirement}."
 
 
