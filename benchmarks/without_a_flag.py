@@ -5,7 +5,7 @@ once. Part ``fresh`` has eight that were named later, with other sets or starts;
 was missing. Rivals are the documented recipes of sentence-transformers and SetFit and the bare defaults of its trainer
 (``rivals.py``), a linear model on the start's frozen vectors, the untouched start, and untouched bge-small. All have
 the same rows and the same start model. Only ``--model`` and ``--seed`` are added to our command. Part ``curves`` has
-three sets with 50 to 1,000 labels, and part ``race`` compares our command with ten minutes of ``samesense race``.
+three sets with 50 to 2,500 labels, and part ``race`` compares our command with ten minutes of ``samesense race``.
 
     python benchmarks/without_a_flag.py run --data DATA --models MODELS --folder FOLDER --part development --seeds 1 2 3
     python benchmarks/without_a_flag.py table --data DATA --models MODELS --folder FOLDER --part development
