@@ -45,15 +45,9 @@ Scale = tuple[float, float]
 def labelled_pairs(source: Source, **options: Any) -> PairData:
     """Return labelled pairs as they are, or read by :func:`samesense.data.read_pairs`; log how many were left out."""
     from samesense.data import PairData, read_pairs
-    from samesense.data.rows.bad_rows import keeping_bad_rows
 
-    if isinstance(source, PairData):
-        pairs = source
-    elif options:
-        pairs = read_pairs(source, **options)
-    else:
-        with keeping_bad_rows():
-            pairs = read_pairs(source)
+    # A command without options of reading has none that drops bad rows.
+    pairs = source if isinstance(source, PairData) else read_pairs(source, **(options or {"drop_bad_rows": None}))
     if pairs.dropped or pairs.dropped_unlabelled:
         logger.info(f"{pairs.name}: left out {pairs.dropped} bad and {pairs.dropped_unlabelled} unlabelled rows")
     return pairs

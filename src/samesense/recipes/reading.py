@@ -21,7 +21,7 @@ class Reading:
     columns: str | None = None
     label_order: str | None = None
     label_range: tuple[float, float] | None = None
-    drop_bad_rows: bool = False
+    drop_bad_rows: bool | None = False  # None where the method has no such option
 
     def __post_init__(self) -> None:
         check_columns(self.columns)

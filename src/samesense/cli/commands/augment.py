@@ -38,13 +38,11 @@ def augment(
         label_order: names of the labels 0, 1, 2 of NLI data, as in entailment,neutral,contradiction.
         json: print one JSON object per example.
     """
-    from samesense.data.rows.bad_rows import keeping_bad_rows
     from samesense.data.tuples.augment import examples
     from samesense.data.tuples.augmentations import augment_named
     from samesense.data.tuples.read import read_tuples
 
-    with keeping_bad_rows():
-        read = read_tuples(data, columns=columns, label_order=label_order)
+    read = read_tuples(data, columns=columns, label_order=label_order, drop_bad_rows=None)
     change = augment_named(augment, fraction=share, seed=seed, paraphraser=paraphraser)
     if change is None:
         logger.info("none: places for positives take copies of the anchor, and no text is changed")

@@ -46,7 +46,7 @@ def read_sentences(
     *,
     columns: str | None = None,
     keep_empty: bool = False,
-    drop_bad_rows: bool = False,
+    drop_bad_rows: bool | None = False,
     limit_reported: int = 5,
 ) -> LabelledSentences:
     """Read labelled sentences from one source; see ``load_rows``.
@@ -67,7 +67,7 @@ def read_sentences(
     for number, cells in rows:
         problems += _find_problems(number, cells, text_column, label_column, keep_empty)
     if problems and not drop_bad_rows:
-        raise bad_rows_error(name, problems, len(rows), limit_reported)
+        raise bad_rows_error(name, problems, len(rows), limit_reported, can_drop=drop_bad_rows is not None)
     bad = {problem.row for problem in problems}
     usable = [row for row in rows if row[0] not in bad]
     texts = [str(cells[text_column]) for _, cells in usable]

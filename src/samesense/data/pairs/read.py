@@ -35,7 +35,7 @@ def read_pairs(
     columns: str | None = None,
     label_order: str | None = None,
     label_range: Scale | None = None,
-    drop_bad_rows: bool = False,
+    drop_bad_rows: bool | None = False,
     limit_reported: int = 5,
 ) -> PairData:
     """Read labelled pairs, or triplets as pairs, from one source.
@@ -45,7 +45,8 @@ def read_pairs(
         columns: ``"first,second,label"`` where the names do not follow a convention.
         label_order: names of integer inference classes 0, 1, 2 in order.
         label_range: lowest and highest score, instead of inferring them.
-        drop_bad_rows: leave bad rows out and count them, instead of refusing the source.
+        drop_bad_rows: leave bad rows out and count them, instead of refusing the source; ``None`` where no option
+            does, which the error then does not propose.
         limit_reported: how many bad rows the error shows.
 
     Returns:
@@ -71,7 +72,9 @@ def read_pairs(
     parsed = _parse_label_cells(reader.labels, resolved, name, label_order, label_range)
     bad = _bad_rows(reader, parsed, resolved)
     if bad and not drop_bad_rows:
-        raise bad_rows_error(name, list(chain.from_iterable(bad.values())), len(reader.numbers), limit_reported)
+        problems = list(chain.from_iterable(bad.values()))
+        can_drop = drop_bad_rows is not None
+        raise bad_rows_error(name, problems, len(reader.numbers), limit_reported, can_drop=can_drop)
     usable = np.delete(np.arange(len(reader.numbers)), sorted(parsed.unlabelled | bad.keys()))
     if not len(usable):
         raise DataError(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 
 from samesense.data.conventions.texts import text_fix, text_problem
@@ -16,9 +15,6 @@ logger = logging.getLogger(__name__)
 
 SHOWN = 10
 """Most row numbers that a message shows."""
-
-
-_DROP = ", or leave them out with `drop_bad_rows`"
 
 
 @dataclass(frozen=True)
@@ -59,20 +55,10 @@ def bad_rows_error(
         lines.append(f"  and {len(ordered) - len(first)} more.")
     # Without these rows nothing would be left.
     if can_drop and count < total:
-        lines.append(f"Correct these rows{_DROP}.")
+        lines.append("Correct these rows, or leave them out with `drop_bad_rows`.")
     else:
         lines.append("Correct these rows.")
     return BadRowsError("\n".join(lines), [asdict(bad) for bad in ordered])
-
-
-@contextmanager
-def keeping_bad_rows() -> Iterator[None]:
-    """Read a source of which no option leaves bad rows out: the error names none."""
-    try:
-        yield
-    except BadRowsError as error:
-        error.args = (str(error).replace(_DROP, ""),)
-        raise
 
 
 def warn_left_out(

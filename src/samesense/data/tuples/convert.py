@@ -45,7 +45,7 @@ def tuples_of_pairs(data: PairData) -> TupleData:
     return tuple_data(group_statements(statements), source=data.source, name=data.name)
 
 
-def read_classes(sources: Source, *, columns: str | None = None, drop_bad_rows: bool = False) -> TupleData:
+def read_classes(sources: Source, *, columns: str | None = None, drop_bad_rows: bool | None = False) -> TupleData:
     """Read sentences with classes as anchors, from one source or several; DataError if one cannot be read.
 
     See :func:`tuples_of_classes`; ``columns`` are those of the text and the class.

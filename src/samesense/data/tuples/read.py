@@ -36,7 +36,7 @@ def read_tuples(
     columns: str | None = None,
     group_anchors: bool = True,
     label_order: str | None = None,
-    drop_bad_rows: bool = False,
+    drop_bad_rows: bool | None = False,
     limit_reported: int = 5,
 ) -> TupleData:
     """Read anchors with their positives and negatives from one source or several.
@@ -47,7 +47,8 @@ def read_tuples(
             ``"premise,hypothesis,label"``.
         group_anchors: merge the rows of one anchor. Rows of NLI data are always merged.
         label_order: names of integer inference classes 0, 1, 2 in order.
-        drop_bad_rows: leave bad rows out and count them, instead of refusing the source.
+        drop_bad_rows: leave bad rows out and count them, instead of refusing the source; ``None`` where no option
+            does, which the error then does not propose.
         limit_reported: how many bad rows the error shows.
 
     Raises:
@@ -61,7 +62,10 @@ def read_tuples(
         for number, source in enumerate(source_list)
     ]
     limit = None if drop_bad_rows else limit_reported
-    statements = (reader.statements(source, limit) for reader, source in zip(readers, source_list, strict=True))
+    can_drop = drop_bad_rows is not None
+    statements = (
+        reader.statements(source, limit, can_drop=can_drop) for reader, source in zip(readers, source_list, strict=True)
+    )
     groups = group_statements(chain.from_iterable(statements))
     source = JOINT.join(map(name_of, source_list))
     data = tuple_data(groups, source=source, name=JOINT.join(map(short_name, source_list)), left_out=left_out)
@@ -103,7 +107,7 @@ class _Reader:
         self.sides: dict[str, _ParsedSide] = {}  # by the labels so far
         self.first_rows: dict[str, dict[bool, int]] = {}  # by column: first row with a list, and with a single text
 
-    def statements(self, source: Source, limit: int | None) -> Iterator[Statement]:
+    def statements(self, source: Source, limit: int | None, *, can_drop: bool) -> Iterator[Statement]:
         """Yield the statements of the rows; at the end, raise an error for bad rows that shows ``limit`` of them."""
         layouts: dict[tuple[str, ...], Layout] = {}  # rows of JSON may have different keys
         problems: list[BadRow] = []
@@ -128,7 +132,7 @@ class _Reader:
                 yield from row_statements
             problems += row_problems
         if problems and limit is not None:
-            raise bad_rows_error(self.source, problems, total, limit)
+            raise bad_rows_error(self.source, problems, total, limit, can_drop=can_drop)
         self.counts[_BAD] += len({problem.row for problem in problems})
         if not total:
             raise no_rows_error(source)

@@ -22,7 +22,6 @@ from pathlib import Path
 from sentence_transformers import SentenceTransformer
 
 from samesense.data import PairData, read_pairs
-from samesense.data.rows.bad_rows import keeping_bad_rows
 from samesense.data.sentences import Sentences
 from samesense.encoder.assembly.build import set_prompt
 from samesense.encoder.assembly.students import make_student
@@ -116,8 +115,7 @@ def _job(
     train: Sentences, settings: DistilSettings, output: Path, dev: PairData | None, tests: Sequence[PairData]
 ) -> Job[Sentences, DistilSettings]:
     """Return what is trained; the student is compared with its start on the first test set."""
-    with keeping_bad_rows():
-        guards = [read_pairs(source) for source in settings.guard]
+    guards = [read_pairs(source, drop_bad_rows=None) for source in settings.guard]
     return Job(
         method=METHOD,
         data=train,

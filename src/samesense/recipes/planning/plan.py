@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
 from samesense.data import PairData
 from samesense.data.examples import Examples
-from samesense.data.rows.bad_rows import keeping_bad_rows
 from samesense.data.rows.sources import Source, as_sources, rereadable
 from samesense.data.tuples.convert import tuples_of_pairs
 from samesense.data.tuples.data import TupleData
@@ -68,31 +66,32 @@ def plan(  # noqa: PLR0913 - the arguments of a training
     sources = _as_sources(data)
     options = dict(settings or {})
     fitting = fitting_method(sources, config, options, reading, method=method, ranks_triplets=ranks_triplets)
-    with nullcontext() if fitting.method.drops_bad_rows else keeping_bad_rows():
-        configured, reading = _read_examples(sources, fitting, config, options, reading, with_held_out=test is None)
-        bound, examples = configured.settings, configured.examples
-        if method == "auto":
-            _explain_nli(examples)
-        # Test comes first: dev and folds are parts of what it leaves.
-        examples, test_data = select_test(test, examples, bound.seed, reading)
-        alone = test is None and isinstance(dev, str) and dev == "auto"
-        examples = _without_held_out_tuples(examples, bound.seed, alone=alone)
-        guard_sources = bound.guard if guard is None else as_sources(guard)
-        guards = [read_evaluation_pairs(guard_source, reading, "guard") for guard_source in guard_sources]
-        cross_validation = _deal_folds(folds, examples, fitting.method, bound, alone=alone, dev=dev, test=test)
-        few_scored = cross_validation is not None and config == "auto" and has_few_scores(examples, bound, options)
-        if few_scored:
-            bound = choose_mse(bound)
-        split = DevSplit(examples)
-        if cross_validation is None:
-            sparing = folds == "none" or not alone  # the verdict is on other pairs, or a tenth is asked for
-            split = select_dev(dev, examples, bound.seed, reading, sparing=sparing)
-        refit = alone and _can_refit(split, bound)
-        bound, rate = fit_settings_to_size(bound, split.train, fitting.method, config, options, few_scored=few_scored)
-        if cross_validation is not None and few_scored:
-            # Few pairs cannot choose a part of the training: what they choose from differs by less than their noise.
-            of_untuned_start = rate.of_untuned_start if rate else None
-            cross_validation = replace(cross_validation, selects=False, untuned_start_rate=of_untuned_start)
+    configured, reading = _read_examples(sources, fitting, config, options, reading, with_held_out=test is None)
+    if not fitting.method.drops_bad_rows:
+        reading = replace(reading, drop_bad_rows=None)
+    bound, examples = configured.settings, configured.examples
+    if method == "auto":
+        _explain_nli(examples)
+    # Test comes first: dev and folds are parts of what it leaves.
+    examples, test_data = select_test(test, examples, bound.seed, reading)
+    alone = test is None and isinstance(dev, str) and dev == "auto"
+    examples = _without_held_out_tuples(examples, bound.seed, alone=alone)
+    guard_sources = bound.guard if guard is None else as_sources(guard)
+    guards = [read_evaluation_pairs(guard_source, reading, "guard") for guard_source in guard_sources]
+    cross_validation = _deal_folds(folds, examples, fitting.method, bound, alone=alone, dev=dev, test=test)
+    few_scored = cross_validation is not None and config == "auto" and has_few_scores(examples, bound, options)
+    if few_scored:
+        bound = choose_mse(bound)
+    split = DevSplit(examples)
+    if cross_validation is None:
+        sparing = folds == "none" or not alone  # the verdict is on other pairs, or a tenth is asked for
+        split = select_dev(dev, examples, bound.seed, reading, sparing=sparing)
+    refit = alone and _can_refit(split, bound)
+    bound, rate = fit_settings_to_size(bound, split.train, fitting.method, config, options, few_scored=few_scored)
+    if cross_validation is not None and few_scored:
+        # Few pairs cannot choose a part of the training: what they choose from differs by less than their noise.
+        of_untuned_start = rate.of_untuned_start if rate else None
+        cross_validation = replace(cross_validation, selects=False, untuned_start_rate=of_untuned_start)
     return TrainingPlan(
         method=fitting.method,
         config=configured.config,

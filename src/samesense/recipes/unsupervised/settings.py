@@ -178,5 +178,5 @@ def read_bare(sources: Sequence[str], settings: ViewSettings) -> Sentences:
 def read_for_simcse(sources: Sequence[str], settings: SimcseSettings) -> Sentences | PairData:
     """Return unlabelled sentences, or labelled pairs where the settings say so."""
     if settings.supervised:
-        return concat([read_pairs(source, columns=settings.columns) for source in sources])
+        return concat([read_pairs(source, columns=settings.columns, drop_bad_rows=None) for source in sources])
     return read_bare(sources, settings)
