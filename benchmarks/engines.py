@@ -251,14 +251,36 @@ def model2vec(context: Context) -> Engine:
     return Engine(lambda texts, _: model.encode(texts, use_multiprocessing=False), ("model2vec",), sizes=(0,))
 
 
-def llama_cpp(context: Context) -> Engine:
-    """Open a GGUF file of the same model, named by the variable GGUF."""
-    from llama_cpp import Llama
+def llama_cpp(weights: str) -> Callable[[Context], Engine]:
+    """Return what runs llama.cpp's server inside the process, on a GGUF file of the same model.
 
-    if "GGUF" not in os.environ:
-        raise RuntimeError("name a GGUF file of the model by the variable GGUF")
-    model = Llama(os.environ["GGUF"], embedding=True, n_threads=context.threads, verbose=False)
-    return Engine(lambda texts, _: np.array(model.embed(texts)), ("llama-cpp-python",), sizes=(0,))
+    The variable ``GGUF`` names a folder with ``f32.gguf``, ``bf16.gguf`` and ``q8_0.gguf``, which llama.cpp's
+    ``convert_hf_to_gguf.py`` writes.
+    """
+
+    def open_engine(context: Context) -> Engine:
+        import xllamacpp
+
+        if "GGUF" not in os.environ:
+            raise RuntimeError("name the folder with the model's GGUF files by the variable GGUF")
+        params = xllamacpp.CommonParams()
+        params.model.path = str(Path(os.environ["GGUF"]) / f"{weights}.gguf")
+        params.embedding = True
+        params.pooling_type = xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN
+        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = context.threads
+        params.n_parallel = 16  # texts of a batch
+        params.n_batch = params.n_ubatch = 16 * 512  # tokens of a batch
+        params.n_ctx = 16 * 512
+        params.verbosity = 0
+        server = xllamacpp.Server(params)
+
+        def encode(texts: list[str], _: int) -> np.ndarray:
+            reply = server.handle_embeddings({"input": texts})
+            return np.array([entry["embedding"] for entry in reply["data"]])
+
+        return Engine(encode, ("xllamacpp",), sizes=(0,))
+
+    return open_engine
 
 
 SYSTEMS: dict[str, Callable[[Context], Engine]] = {
@@ -282,7 +304,9 @@ SYSTEMS: dict[str, Callable[[Context], Engine]] = {
     "fastembed": fastembed("onnx"),
     "fastembed int8": fastembed("onnx-int8"),
     "model2vec": model2vec,
-    "llama.cpp": llama_cpp,
+    "llama.cpp": llama_cpp("f32"),
+    "llama.cpp bfloat16": llama_cpp("bf16"),
+    "llama.cpp int8": llama_cpp("q8_0"),
 }
 
 

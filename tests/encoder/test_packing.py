@@ -1,9 +1,12 @@
+import json
+
 import pytest
 import torch
 from torch.nn import functional as F
 
 from samesense.encoder.assembly.build import build
 from samesense.encoder.assembly.build_cross import build_cross
+from samesense.encoder.forward import attention
 from samesense.encoder.forward.attention import NAME
 from samesense.encoder.forward.batching import embed_columns
 from samesense.encoder.forward.dropout import CheapDropout
@@ -12,7 +15,16 @@ from samesense.encoder.forward.packing import cheap_dropout_on_cpu, packing, rou
 
 def folder_of(kind, tiny_trunk, folder):
     """A bare, random model with the tokenizer of the tiny one."""
-    from transformers import AutoTokenizer, LlamaConfig, LlamaModel, T5Config, T5EncoderModel, XLMRobertaConfig
+    from transformers import (
+        AutoTokenizer,
+        LlamaConfig,
+        LlamaModel,
+        MPNetConfig,
+        MPNetModel,
+        T5Config,
+        T5EncoderModel,
+        XLMRobertaConfig,
+    )
     from transformers import XLMRobertaModel as Roberta
 
     tokenizer = AutoTokenizer.from_pretrained(tiny_trunk)
@@ -21,6 +33,9 @@ def folder_of(kind, tiny_trunk, folder):
     torch.manual_seed(0)
     if kind == "roberta":
         model = Roberta(XLMRobertaConfig(**sizes, **fields))
+    elif kind == "mpnet":
+        model = MPNetModel(MPNetConfig(**sizes, **fields))
+        model.encoder.relative_attention_bias.weight.data.normal_()
     elif kind == "llama":
         model = LlamaModel(LlamaConfig(**sizes, **fields, num_key_value_heads=2))
         tokenizer.padding_side = "left"
@@ -30,7 +45,21 @@ def folder_of(kind, tiny_trunk, folder):
         )
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
+    if kind == "mpnet":
+        _pad_by_token_1(folder / "tokenizer.json")
     return str(folder)
+
+
+def _pad_by_token_1(file):
+    """Swap the tokens 0 and 1 of a tokenizer that pads by 0: MPNet's padding is 1 in its code."""
+    swapped = {0: 1, 1: 0}
+    content = json.loads(file.read_text())
+    content["model"]["vocab"] = {
+        token: swapped.get(number, number) for token, number in content["model"]["vocab"].items()
+    }
+    for token in content["added_tokens"]:
+        token["id"] = swapped.get(token["id"], token["id"])
+    file.write_text(json.dumps(content))
 
 
 def gradient(model, embeddings):
@@ -47,6 +76,7 @@ def gradient(model, embeddings):
         ("bert", "first-last"),
         ("roberta", "mean"),
         ("roberta", "max"),
+        ("mpnet", "mean"),
         ("llama", "lasttoken"),
         ("llama", "mean"),
     ],
@@ -70,6 +100,19 @@ def test_packed_texts_have_the_embeddings_and_gradients_of_padded_ones(
         torch.testing.assert_close(embedding, expected_embedding, atol=2e-5, rtol=1e-4)
     torch.testing.assert_close(own_slope, slope, atol=5e-5, rtol=1e-3)
     torch.testing.assert_close(padded, expected[0], atol=2e-5, rtol=1e-4)
+
+
+def test_long_texts_have_the_relative_positions_of_padded_ones(tiny_trunk, tmp_path, sentences, monkeypatch):
+    model = build(folder_of("mpnet", tiny_trunk, tmp_path / "mpnet"), device="cpu").eval()
+    columns = [model.preprocess(sentences[:13]), model.preprocess(sentences[13:26])]
+    expected = embed_columns(model, columns)
+    slope = gradient(model, expected)
+    monkeypatch.setattr(attention, "SHORT", 0)
+    with packing(model):
+        got = embed_columns(model, columns)
+        own_slope = gradient(model, got)
+    torch.testing.assert_close(got, expected, atol=2e-5, rtol=1e-4)
+    torch.testing.assert_close(own_slope, slope, atol=5e-5, rtol=1e-3)
 
 
 @pytest.mark.parametrize(("kind", "taken"), [("bert", True), ("roberta", True), ("llama", False)])

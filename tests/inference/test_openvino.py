@@ -14,6 +14,7 @@ from samesense.encoder.cosine import unit
 from samesense.encoder.saving.storage import save
 from samesense.errors import ConfigError, MissingExtraError, ModelError
 from samesense.inference.models import backends
+from samesense.inference.onnx import openvino_encoder, token_encoder
 from samesense.inference.onnx.export import RANGE_TEXTS, RangeTexts, export
 from samesense.inference.onnx.format import DESCRIPTION, GRAPHS, read_description
 from samesense.inference.onnx.open_graph import open_graph
@@ -59,6 +60,17 @@ def folder(exporting):
     done, folder = exporting
     assert done.returncode == 0, done.stderr
     return folder / "model"
+
+
+@pytest.mark.parametrize("backend", ["openvino", "openvino-int8"])
+def test_many_batches_in_parallel_have_the_vectors_of_one_after_another(folder, sentences, monkeypatch, backend):
+    texts = [*sentences, *ODD]
+    model = samesense.load(str(folder), backend=backend, threads=2)
+    monkeypatch.setattr(token_encoder, "BATCH_TOKENS", 64)
+    expected = model.encode(texts)
+    monkeypatch.setattr(openvino_encoder, "PARALLEL_BATCHES", 1)
+    np.testing.assert_allclose(model.encode(texts), expected, atol=1e-6)
+    assert model._encoder._parallel is not None
 
 
 def test_the_vectors_are_those_of_torch(folder, sentences):

@@ -26,6 +26,7 @@ from samesense.results.results import Results
 from samesense.types import Result
 from tests.command import run_command
 from tests.conftest import WORDS, random_bert
+from tests.messages import listen
 
 FORMS = run.FORMS
 
@@ -169,6 +170,15 @@ def test_what_no_race_can_be_held_on_leaves_nothing(asked, tmp_path, change, err
     with pytest.raises(error, match=message):
         samesense.race(**{**asked, **change})
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_race_names_no_settings_that_it_does_not_take(toy_pairs):
+    lines = listen()
+    for for_race in (False, True):
+        plan(toy_pairs / "train.tsv", dev=toy_pairs / "dev.tsv", for_race=for_race)
+        named = [line for line in lines if line.endswith("overrides")]
+        assert bool(named) is not for_race
+        lines.clear()
 
 
 def test_another_scale_of_labels_is_another_race(tiny_trunk, toy_pairs, tmp_path):

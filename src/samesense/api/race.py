@@ -79,8 +79,7 @@ def race(  # noqa: PLR0913 - the flags of the command
     check_list("models", models)
     reading = Reading(columns, label_order, label_range, drop_bad_rows)
     # Before torch is imported, so that mistakes in data and settings show at once.
-    # Entrants are compared on labelled pairs, so triplets are read as such.
-    planned = plan(data, dev=dev, test=test, settings={"seed": seed}, reading=reading, ranks_triplets=True)
+    planned = plan(data, dev=dev, test=test, settings={"seed": seed}, reading=reading, for_race=True)
     check_selecting(planned)
     with loading_torch():
         from samesense.recipes.race.run import race as run

@@ -77,6 +77,12 @@ class Group:
             self._bias[causal] = None if bool(attended.all()) else _mask_bias(attended)
         return self._bias[causal]
 
+    def cut(self, relative: Any) -> Any:
+        """Return the part of ``(heads, width, width)`` that is for this group; ``None`` for ``None``."""
+        if relative is None:
+            return None
+        return relative[:, : self.width, : self.width]
+
     def gather(self, all_rows: Tensor, times: int = 1) -> Tensor:
         """Return this group's rows of ``(tokens, heads, dim)``, padded: ``(rows * heads * times, width, dim)``.
 
@@ -113,14 +119,17 @@ def _product(a: Tensor, b: Tensor, scale: float) -> Tensor:
 
 
 def _attend(
-    inputs: Sequence[Tensor], bias: Tensor | None, dropped: int, scale: float
+    inputs: Sequence[Tensor], bias: Tensor | None, relative: Tensor | None, dropped: int, scale: float
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     """Return output, attention weights and dropout mask for ``inputs``: query, key and value.
 
-    All are ``(texts * heads, tokens, dim)``; ``dropped / LEVELS`` is the probability of dropout.
+    All are ``(texts * heads, tokens, dim)``; ``dropped / LEVELS`` is the probability of dropout. ``bias`` masks tokens,
+    and ``relative``, ``(heads, tokens, tokens)``, is that of relative positions.
     """
     query, key, value = inputs
     scores = in_float32(_product(query, key.transpose(1, 2), scale))
+    if relative is not None:  # one for each head, for all texts
+        scores.view(-1, *relative.shape).add_(relative)
     if bias is not None:  # one bias per text, for all of its heads
         scores.view(len(bias), -1, *scores.shape[1:]).add_(bias)
     probabilities = scores.softmax(dim=-1)
@@ -133,8 +142,10 @@ def _attend(
     return _product(dropped_weights, value, scale_of(dropped)), weights, mask
 
 
-def _backward(gradient: Tensor, saved: Sequence[Any], dropped: int, scale: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the gradients of query, key and value from the output's gradient and the tensors the forward saved."""
+def _backward(
+    gradient: Tensor, saved: Sequence[Any], dropped: int, scale: float
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return the gradients of query, key, value and scores from the output's and the tensors the forward saved."""
     query, key, value, weights, mask = saved
     probabilities = in_float32(weights)
     dtype = gradient.dtype
@@ -146,8 +157,11 @@ def _backward(gradient: Tensor, saved: Sequence[Any], dropped: int, scale: float
         weight_gradient = weight_gradient * keep
     value_gradient = _product(dropped_weights.to(dtype).transpose(1, 2), gradient, scale_of(dropped))
     # The operator that autograd uses itself; the weights are given, so no softmax is repeated.
-    score_gradient = torch._softmax_backward_data(weight_gradient, probabilities, -1, probabilities.dtype).to(dtype)
-    return _product(score_gradient, key, scale), _product(score_gradient.transpose(1, 2), query, scale), value_gradient
+    of_scores = torch._softmax_backward_data(weight_gradient, probabilities, -1, probabilities.dtype)
+    score_gradient = of_scores.to(dtype)
+    query_gradient = _product(score_gradient, key, scale)
+    key_gradient = _product(score_gradient.transpose(1, 2), query, scale)
+    return query_gradient, key_gradient, value_gradient, of_scores
 
 
 def in_float32(values: Tensor) -> Tensor:
@@ -156,11 +170,21 @@ def in_float32(values: Tensor) -> Tensor:
 
 
 class _Packed(torch.autograd.Function):
-    """Attention of packed texts: query, key and value are ``(tokens, heads, dim)``, the output like the query."""
+    """Attention of packed texts: query, key and value are ``(tokens, heads, dim)``, the output like the query.
+
+    ``relative``, ``(heads, width, width)``, is added to the scores.
+    """
 
     @staticmethod
     def forward(
-        ctx: Any, query: Tensor, key: Tensor, value: Tensor, groups: Sequence[Group], causal: bool, *settings: Any
+        ctx: Any,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        relative: Tensor | None,
+        groups: Sequence[Group],
+        causal: bool,
+        *settings: Any,
     ) -> Tensor:
         heads = query.shape[1]
         key_heads = key.shape[1]
@@ -168,7 +192,7 @@ class _Packed(torch.autograd.Function):
         saved = []
         for group in groups:
             inputs = [group.gather(query), *(group.gather(tensor, heads // key_heads) for tensor in (key, value))]
-            output, weights, mask = _attend(inputs, group.bias(causal), *settings)
+            output, weights, mask = _attend(inputs, group.bias(causal), group.cut(relative), *settings)
             group.scatter(attended, output)
             if any(ctx.needs_input_grad):  # five tensors per group, see backward
                 saved += [*inputs, weights, mask]
@@ -178,6 +202,7 @@ class _Packed(torch.autograd.Function):
         ctx.save_for_backward(*saved)
         ctx.groups = groups
         ctx.key_heads = key_heads
+        ctx.width = 0 if relative is None else relative.shape[-1]
         ctx.settings = settings
         return attended
 
@@ -188,18 +213,23 @@ class _Packed(torch.autograd.Function):
         tokens, heads = gradient.shape[:2]
         counts = zip((heads, ctx.key_heads, ctx.key_heads), saved[:3], strict=True)
         gradients = [gradient.new_empty(tokens, count, projection.shape[2]) for count, projection in counts]
+        relative_gradient = None
+        if ctx.needs_input_grad[3]:
+            relative_gradient = in_float32(gradient.new_zeros(heads, ctx.width, ctx.width))
         with torch.autocast("cpu", enabled=False):
             for index, group in enumerate(ctx.groups):
                 group_gradient = group.gather(gradient)
                 # padding repeats the first token's gradient, which must not count twice
                 group_gradient.view(group.rows, heads, group.width, -1).mul_(group.mask.view(group.rows, 1, -1, 1))
-                group_gradients = _backward(group_gradient, saved[5 * index : 5 * index + 5], *ctx.settings)
+                *group_gradients, of_scores = _backward(group_gradient, saved[5 * index : 5 * index + 5], *ctx.settings)
                 for tensor_gradient, values in zip(gradients, group_gradients, strict=True):
                     group.scatter(tensor_gradient, values)
+                if relative_gradient is not None:
+                    group.cut(relative_gradient).add_(of_scores.view(group.rows, heads, group.width, -1).sum(dim=0))
         for tensor_gradient in gradients:
             tensor_gradient[: ctx.groups[0].tokens.start] = 0
             tensor_gradient[ctx.groups[-1].tokens.stop :] = 0
-        return *gradients, None, None, None, None
+        return *gradients, relative_gradient, None, None, None, None
 
 
 class _Padded(torch.autograd.Function):
@@ -213,7 +243,7 @@ class _Padded(torch.autograd.Function):
         bias = None
         if attention_mask is not None:
             bias = _mask_bias(attention_mask).expand(len(query), *attention_mask.shape[1:])
-        output, weights, dropout_mask = _attend(inputs, bias, dropped, scale)
+        output, weights, dropout_mask = _attend(inputs, bias, None, dropped, scale)
         ctx.save_for_backward(*inputs, weights, dropout_mask)
         ctx.settings = (dropped, scale)
         return output.view(*query.shape[:3], -1)
@@ -222,7 +252,7 @@ class _Padded(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         with torch.autocast("cpu", enabled=False):
-            gradients = _backward(gradient.flatten(0, 1), ctx.saved_tensors, *ctx.settings)
+            *gradients, _ = _backward(gradient.flatten(0, 1), ctx.saved_tensors, *ctx.settings)
         return *(values.view(*gradient.shape[:2], *values.shape[1:]) for values in gradients), None, None, None
 
 
@@ -251,7 +281,7 @@ def packed_attention(
         if options.get("sliding_window") is not None or has_bias:
             raise NotImplementedError("packed texts take no windows and no biases of attention")
         causal = _is_causal(module, is_causal)
-        return _attend_packed((query, key, value), packing, causal, dropout, scale).unsqueeze(0), None
+        return attend_packed((query, key, value), packing, causal, dropout, scale).unsqueeze(0), None
     # On a CPU torch's fused attention is slow with dropout.
     if dropout and not has_bias and _is_plain(module, query, key, attention_mask, is_causal):
         inputs = _repeat_heads(*_cast_for_autocast(query, key, value))
@@ -264,20 +294,29 @@ def packed_attention(
     return output
 
 
-def _attend_packed(
-    inputs: tuple[Tensor, Tensor, Tensor], groups: Sequence[Group], causal: bool, dropout: float, scale: float
+def attend_packed(
+    inputs: tuple[Tensor, Tensor, Tensor],
+    groups: Sequence[Group],
+    causal: bool,
+    dropout: float,
+    scale: float,
+    relative: Tensor | None = None,
 ) -> Tensor:
-    """Return the attention of packed texts ``(tokens, heads, dim)``; ``inputs`` are query, key and value."""
+    """Return the attention of packed texts ``(tokens, heads, dim)``; ``inputs`` are query, key and value.
+
+    ``relative``, ``(heads, width, width)`` of the widest group, is added to the scores.
+    """
     # Groups are sorted by descending length, so the long ones come first.
     long_groups = [] if dropout else [group for group in groups if group.width > SHORT]
     short_groups = groups[len(long_groups) :]
     columns = [tensor[0].transpose(0, 1) for tensor in _cast_for_autocast(*inputs)]
     short: Tensor | None = None
     if short_groups:
-        short = _Packed.apply(*columns, short_groups, causal, round(dropout * LEVELS), scale)  # type: ignore[no-untyped-call]
+        settings = (round(dropout * LEVELS), scale)
+        short = _Packed.apply(*columns, relative, short_groups, causal, *settings)  # type: ignore[no-untyped-call]
         if not long_groups:
             return short
-    blocks = [_attend_fused(group, *inputs, scale, causal) for group in long_groups]
+    blocks = [_attend_fused(group, *inputs, group.cut(relative), scale, causal) for group in long_groups]
     if short is not None:
         blocks.append(short[short_groups[0].tokens.start :])
     attended = torch.cat(blocks)
@@ -317,7 +356,9 @@ def _repeat_heads(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Te
     return query, key, value
 
 
-def _attend_fused(group: Group, query: Tensor, key: Tensor, value: Tensor, scale: float, causal: bool) -> Tensor:
+def _attend_fused(
+    group: Group, query: Tensor, key: Tensor, value: Tensor, relative: Tensor | None, scale: float, causal: bool
+) -> Tensor:
     """Return torch's fused attention of one group, ``(tokens, heads, dim)``, which saves memory on long texts."""
     padded = []
     for tensor in _repeat_heads(query, key, value):
@@ -328,9 +369,12 @@ def _attend_fused(group: Group, query: Tensor, key: Tensor, value: Tensor, scale
         )
         padded.append(padded_tokens.transpose(1, 2).contiguous())  # makes products faster
     # padding follows each text, so a causal mask already hides it
-    if causal or group.bias(causal) is None:
-        mask = None
-    else:
+    mask: Tensor | None = None
+    if relative is not None:
+        bias = group.bias(causal)
+        mask = (relative if bias is None else relative + bias).to(query.dtype)
+        causal = False  # the bias masks later tokens
+    elif not causal and group.bias(causal) is not None:
         mask = group.mask.view(group.rows, 1, 1, group.width)
     attended = F.scaled_dot_product_attention(
         padded[0], padded[1], padded[2], attn_mask=mask, is_causal=causal, scale=scale

@@ -23,6 +23,7 @@ from torch.nn import functional as F
 from torch.utils.hooks import RemovableHandle
 from transformers import PreTrainedModel
 
+from samesense.encoder.forward import mpnet
 from samesense.encoder.forward.attention import NAME, Group, in_float32
 from samesense.encoder.forward.dropout import use_cheap_dropout, without_dropout
 from samesense.encoder.forward.grad_cache import Features, forward
@@ -142,7 +143,13 @@ def _embeddings_in_float32(trunk: nn.Module, inputs: tuple[Features, ...], outpu
 def takes_packed_texts(model: nn.Module) -> bool:
     """Return whether a model, perhaps wrapped for DDP, takes packed texts at the moment."""
     trunk = _trunk(getattr(model, "module", model))
-    return trunk is not None and trunk.model.config._attn_implementation == NAME
+    return trunk is not None and _takes_packed(trunk.model)
+
+
+def _takes_packed(model: PreTrainedModel) -> bool:
+    if mpnet.is_mpnet(model):
+        return mpnet.takes_packed(model)
+    return bool(model.config._attn_implementation == NAME)
 
 
 def _trunk(model: nn.Module) -> Transformer | None:
@@ -172,9 +179,9 @@ def packing(model: SentenceTransformer | CrossEncoder) -> Iterator[None]:
         return
     # the transformer of sentence-transformers passes only these arguments on to its model
     arguments = trunk.model_forward_params
-    trunk.model.set_attn_implementation(NAME)
     if arguments is not None:  # None lets all arguments through
         trunk.model_forward_params = arguments | {"packing"}
+    _use_packed_attention(trunk.model)
     hooks = [trunk.register_forward_pre_hook(_add_rounding_tokens), trunk.register_forward_hook(_drop_rounding_tokens)]
     hooks += [*_hook_norms(trunk), trunk.register_forward_hook(_embeddings_in_float32)]
     if isinstance(model, CrossEncoder):  # a bi-encoder's pooling reads packed texts itself
@@ -182,13 +189,27 @@ def packing(model: SentenceTransformer | CrossEncoder) -> Iterator[None]:
     try:
         if not _agrees(model):
             logger.debug("texts are padded: this model does not take packed ones")
-            trunk.model.set_attn_implementation("sdpa")
+            _use_padded_attention(trunk.model)
         yield
     finally:
-        trunk.model.set_attn_implementation("sdpa")
+        _use_padded_attention(trunk.model)
         trunk.model_forward_params = arguments
         for hook in hooks:
             hook.remove()
+
+
+def _use_packed_attention(model: PreTrainedModel) -> None:
+    if mpnet.is_mpnet(model):
+        mpnet.use_packed_attention(model)
+    else:
+        model.set_attn_implementation(NAME)
+
+
+def _use_padded_attention(model: PreTrainedModel) -> None:
+    if mpnet.is_mpnet(model):
+        mpnet.use_padded_attention(model)
+    else:
+        model.set_attn_implementation("sdpa")
 
 
 @contextmanager
@@ -219,11 +240,11 @@ def _first_tokens(base: Any, inputs: tuple[Any, ...], options: dict[str, Any], o
 
 def _can_pack(trunk: Transformer) -> bool:
     model = trunk.model
-    return bool(
-        model.device.type == "cpu"
-        and getattr(model.config, "_attn_implementation", None) == "sdpa"
-        and model.is_backend_compatible()
-    )
+    if model.device.type != "cpu":
+        return False
+    if mpnet.is_mpnet(model):
+        return True
+    return getattr(model.config, "_attn_implementation", None) == "sdpa" and bool(model.is_backend_compatible())
 
 
 @torch.no_grad()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -136,9 +136,17 @@ class GraphEncoder(TokenEncoder):
 
     def _together(self, encodings: list[Encoding], budget: int) -> Embeddings:
         out = np.empty((len(encodings), self.description.dim), dtype=np.float32)
-        for indices in token_batches([len(encoding.ids) for encoding in encodings], budget):
+
+        def run(indices: list[int]) -> None:
             out[indices] = self._run([encodings[index] for index in indices])
+
+        self._run_batches(run, list(token_batches([len(encoding.ids) for encoding in encodings], budget)))
         return out
+
+    def _run_batches(self, run: Callable[[list[int]], None], batches: list[list[int]]) -> None:
+        """Run every batch, one after another; a subclass may run several at once."""
+        for indices in batches:
+            run(indices)
 
     def _alone(self, encodings: list[Encoding]) -> Embeddings:
         """Return the vectors, each from a batch of its own, so that no kernel's shape depends on other texts."""

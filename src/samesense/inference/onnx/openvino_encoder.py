@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -18,6 +19,12 @@ from samesense.inference.onnx.format import VECTOR_OUTPUT
 from samesense.inference.onnx.graph_encoder import GraphEncoder
 from samesense.types import Embeddings
 
+PARALLEL_BATCHES = 8
+"""Batches a thread from which on each thread computes batches of its own.
+
+With two threads and AMX this is 1.0 to 1.3 times as fast. The graph is compiled a second time for it, in half a second.
+"""
+
 
 class OpenvinoEncoder(GraphEncoder):
     """Encodes with a folder written by ``samesense export``, by a backend whose name begins with ``openvino``.
@@ -28,15 +35,36 @@ class OpenvinoEncoder(GraphEncoder):
     """
 
     def _open_graph(self, graph: Path) -> tuple[list[str], int | None]:
-        precision = "f32"
+        self._path = graph
+        self._precision = "f32"
         if self.name == "openvino-bfloat16":
             if not openvino_has_bfloat16():
                 raise ConfigError("This processor does not compute in bfloat16. Take the backend openvino.")
-            precision = "bf16"
-        self._compiled = _compiled(graph, self._threads, self.deterministic, precision)
+            self._precision = "bf16"
+        self._compiled = self._compile(streams=self._threads if self.deterministic else 1)
+        self._parallel: Any = None  # the graph for many batches, compiled when it is first needed
+        self._parallel_lock = threading.Lock()
         self._requests = threading.local()
         widths = [_width(output) for output in self._compiled.outputs if VECTOR_OUTPUT in output.names]
         return [name.any_name for name in self._compiled.inputs], next(iter(widths), None)
+
+    def _compile(self, *, streams: int) -> Any:
+        """Return a compiled graph that shares the threads out to this many batches at once."""
+        return _compiled(self._path, self._threads, streams, self._precision)
+
+    def _run_batches(self, run: Callable[[list[int]], None], batches: list[list[int]]) -> None:
+        if self._threads == 1 or len(batches) < PARALLEL_BATCHES * self._threads:
+            super()._run_batches(run, batches)
+            return
+        with self._parallel_lock:
+            if self._parallel is None:
+                self._parallel = self._compile(streams=self._threads)
+
+        def take_request() -> None:
+            self._requests.request = self._parallel.create_infer_request()
+
+        with ThreadPoolExecutor(self._threads, initializer=take_request) as pool:
+            list(pool.map(run, batches))  # raises the first error
 
     def _infer(self, feed: Mapping[str, npt.NDArray[np.int64]]) -> Embeddings:
         # A request runs one batch at a time.
@@ -74,12 +102,11 @@ def openvino_has_bfloat16() -> bool:
     return "BF16" in openvino_core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
 
 
-def _compiled(graph: Path, threads: int, deterministic: bool, precision: str) -> Any:
-    """Return a compiled graph: one batch at a time on all threads, or if deterministic, each text on one thread."""
+def _compiled(graph: Path, threads: int, streams: int, precision: str) -> Any:
     core = openvino_core()
     settings = {
         "INFERENCE_NUM_THREADS": threads,
-        "NUM_STREAMS": threads if deterministic else 1,
+        "NUM_STREAMS": streams,
         # By itself OpenVINO takes bfloat16 where the processor has it; vectors must not differ so much by machine.
         "INFERENCE_PRECISION_HINT": precision,
         "DYNAMIC_QUANTIZATION_GROUP_SIZE": 0,

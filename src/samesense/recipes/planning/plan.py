@@ -47,7 +47,7 @@ def plan(  # noqa: PLR0913 - the arguments of a training
     folds: str = "none",
     settings: Mapping[str, Any] | None = None,
     reading: Reading = Reading(),  # noqa: B008 - frozen
-    ranks_triplets: bool = False,
+    for_race: bool = False,
 ) -> TrainingPlan:
     """Read the data and choose the settings of a training.
 
@@ -60,12 +60,13 @@ def plan(  # noqa: PLR0913 - the arguments of a training
     settings. ``folds`` are those of :func:`~samesense.recipes.held_out.cross_validation.deal_pairs`; ``"auto"``
     cross-validates few labelled pairs where neither dev nor test is given, and ``"none"`` never does. ``config`` is the
     name of a shipped file of settings, the path of the user's own, or ``"auto"`` for the paper's; ``settings`` win over
-    it. ``ranks_triplets`` takes triplets as labelled pairs, of which some can be held out to select. ConfigError for an
-    unknown method or setting, or a value out of range; DataError if a source cannot be used.
+    it. ``for_race`` takes triplets as labelled pairs, on which entrants are compared, and leaves steps and learning
+    rate to the entrants. ConfigError for an unknown method or setting, or a value out of range; DataError if a source
+    cannot be used.
     """
     sources = _as_sources(data)
     options = dict(settings or {})
-    fitting = fitting_method(sources, config, options, reading, method=method, ranks_triplets=ranks_triplets)
+    fitting = fitting_method(sources, config, options, reading, method=method, ranks_triplets=for_race)
     configured, reading = _read_examples(sources, fitting, config, options, reading, with_held_out=test is None)
     if not fitting.method.drops_bad_rows:
         reading = replace(reading, drop_bad_rows=None)
@@ -87,7 +88,9 @@ def plan(  # noqa: PLR0913 - the arguments of a training
         sparing = folds == "none" or not alone  # the verdict is on other pairs, or a tenth is asked for
         split = select_dev(dev, examples, bound.seed, reading, sparing=sparing)
     refit = alone and _can_refit(split, bound)
-    bound, rate = fit_settings_to_size(bound, split.train, fitting.method, config, options, few_scored=few_scored)
+    rate = None
+    if not for_race:
+        bound, rate = fit_settings_to_size(bound, split.train, fitting.method, config, options, few_scored=few_scored)
     if cross_validation is not None and few_scored:
         # Few pairs cannot choose a part of the training: what they choose from differs by less than their noise.
         of_untuned_start = rate.of_untuned_start if rate else None
