@@ -27,16 +27,18 @@ LIBRARIES = (
 
 def installed_versions(packages: Iterable[str]) -> dict[str, str]:
     """Return the version of each package that is installed."""
-    numbers = {package: _installed_version(package) for package in packages}
-    return {package: number for package, number in numbers.items() if number is not None}
+    versions = {}
+    for package in packages:
+        try:
+            versions[package] = _version(package)
+        except PackageNotFoundError:
+            continue
+    return versions
 
 
-@cache  # the metadata of a package is parsed anew each time, which takes milliseconds
-def _installed_version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
+# The metadata of a package is parsed anew each time, which takes milliseconds. Errors are not kept: a notebook may
+# install a package while it runs.
+_version = cache(version)
 
 
 def environment() -> dict[str, Any]:
