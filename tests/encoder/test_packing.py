@@ -46,11 +46,11 @@ def folder_of(kind, tiny_trunk, folder):
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     if kind == "mpnet":
-        _pad_by_token_1(folder / "tokenizer.json")
+        pad_by_token_1(folder / "tokenizer.json")
     return str(folder)
 
 
-def _pad_by_token_1(file):
+def pad_by_token_1(file):
     """Swap the tokens 0 and 1 of a tokenizer that pads by 0: MPNet's padding is 1 in its code."""
     swapped = {0: 1, 1: 0}
     content = json.loads(file.read_text())
@@ -100,6 +100,16 @@ def test_packed_texts_have_the_embeddings_and_gradients_of_padded_ones(
         torch.testing.assert_close(embedding, expected_embedding, atol=2e-5, rtol=1e-4)
     torch.testing.assert_close(own_slope, slope, atol=5e-5, rtol=1e-3)
     torch.testing.assert_close(padded, expected[0], atol=2e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["bert", "mpnet"])
+def test_packing_within_packing_ends_with_the_outer_one(kind, tiny_trunk, tmp_path):
+    model = build(str(tiny_trunk) if kind == "bert" else folder_of(kind, tiny_trunk, tmp_path / kind), device="cpu")
+    with packing(model):
+        with packing(model):
+            assert takes_packed_texts(model)
+        assert takes_packed_texts(model)
+    assert not takes_packed_texts(model)
 
 
 def test_long_texts_have_the_relative_positions_of_padded_ones(tiny_trunk, tmp_path, sentences, monkeypatch):

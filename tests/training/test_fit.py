@@ -17,7 +17,7 @@ from transformers import TrainerCallback
 from samesense.data import read_pairs
 from samesense.encoder.assembly.build import build
 from samesense.encoder.encode import encode
-from samesense.encoder.forward.packing import round_up_tokens
+from samesense.encoder.forward.packing import round_up_tokens, takes_packed_texts
 from samesense.errors import ConfigError
 from samesense.execution.threads import TOKENIZERS
 from samesense.execution.trainer import newest_checkpoint
@@ -31,6 +31,7 @@ from samesense.training.dataset import as_dataset
 from samesense.training.fit import fit
 from samesense.training.settings import TrainingSettings
 from tests.conftest import WORDS
+from tests.encoder.test_packing import folder_of
 
 SETTINGS = TrainingSettings(learning_rate=2e-3, epochs=3, eval_steps=5, precision="float32", seed=7)  # 30 steps
 
@@ -77,6 +78,19 @@ def run_of(trunk, pairs, folder, settings=SETTINGS, selecting=True, model=None, 
 @pytest.fixture
 def start(tiny_trunk, toy_pairs, tmp_path):
     return lambda name, *args, **kwargs: run_of(tiny_trunk, toy_pairs, tmp_path / name, *args, **kwargs)
+
+
+@pytest.mark.parametrize("frozen", [None, 1])
+@pytest.mark.parametrize("kind", ["bert", "mpnet"])
+def test_steps_take_packed_texts(start, kind, frozen, tiny_trunk, tmp_path):
+    folder = tiny_trunk if kind == "bert" else folder_of(kind, tiny_trunk, tmp_path / kind)
+    model = build(str(folder), device="cpu")
+    packed = []
+    step = At(1, lambda: packed.append(takes_packed_texts(model)))
+    start("run", SETTINGS.model_copy(update={"max_steps": 2, "freeze_layers": frozen}), model=model, callbacks=[step])
+    assert packed == [True]
+    assert not takes_packed_texts(model)
+    assert "forward" not in vars(model[0].model)
 
 
 def weights(model: SentenceTransformer):

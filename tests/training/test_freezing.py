@@ -13,11 +13,12 @@ from samesense.encoder.assembly.build import build
 from samesense.encoder.assembly.build_cross import build_cross
 from samesense.encoder.encode import encode
 from samesense.encoder.forward.batching import embed_columns, tokenize_texts
-from samesense.encoder.forward.packing import packing
+from samesense.encoder.forward.packing import packing, takes_packed_texts
 from samesense.errors import ConfigError
 from samesense.training import freezing
 from samesense.training.freezing import frozen_layers
 from samesense.training.settings import TrainingSettings
+from tests.encoder.test_packing import pad_by_token_1
 from tests.training.test_fit import At, Killed, killed, run_of
 
 SETTINGS = TrainingSettings(learning_rate=2e-3, epochs=3, eval_steps=5, precision="float32", seed=7, freeze_layers=2)
@@ -143,6 +144,8 @@ def test_layers_of_other_architectures_are_frozen_too(kind, tiny_trunk, sentence
     torch.manual_seed(0)
     getattr(transformers, f"{kind}Model")(config).save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
+    if kind == "MPNet":
+        pad_by_token_1(tmp_path / "tokenizer.json")
     model = without_any_dropout(build(str(tmp_path), pooling="mean", device="cpu"))
     columns = [tokenize_texts(model, sentences)]
     results = []
@@ -154,8 +157,12 @@ def test_layers_of_other_architectures_are_frozen_too(kind, tiny_trunk, sentence
         return vectors.detach(), {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
 
     expected, of_all = gradients()
-    with packing(model), frozen_layers(model, 2):
-        results += [gradients(), gradients()]
+    with packing(model):
+        with frozen_layers(model, 2):
+            assert takes_packed_texts(model) or kind == "ModernBert"
+            results += [gradients(), gradients()]
+        torch.testing.assert_close(gradients()[0], expected, atol=1e-4, rtol=1e-3)
+    torch.testing.assert_close(gradients()[0], expected, atol=1e-4, rtol=1e-3)
     for vectors, of_some in results:
         torch.testing.assert_close(vectors, expected, atol=1e-4, rtol=1e-3)
         assert of_some and len(of_some) < len(of_all)

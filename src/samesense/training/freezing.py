@@ -110,6 +110,8 @@ class _FrozenPart:
     def replaced(self) -> Iterator[None]:
         """Replace the forward of the frozen layers for a block."""
         # Not by hooks: sentence-transformers calls the transformer's forward itself, which runs none.
+        modules = (self._base, *self._layers)
+        outer_forwards = [vars(module).get("forward") for module in modules]  # packing has replaced that of MPNet
         self._base.forward = partial(self._forward, self._base.forward)
         for layer in self._layers:
             layer.forward = partial(self._layer_output, layer, layer.forward)
@@ -118,8 +120,10 @@ class _FrozenPart:
             yield
         finally:
             hook.remove()
-            for module in (self._base, *self._layers):
+            for module, outer_forward in zip(modules, outer_forwards, strict=True):
                 del module.forward  # uncovers that of its class
+                if outer_forward is not None:
+                    module.forward = outer_forward
 
     def find_weights(self, model: SentenceTransformer | CrossEncoder) -> set[Tensor]:
         """Return the trainable weights that the states behind the frozen layers depend on."""

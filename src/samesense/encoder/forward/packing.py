@@ -243,7 +243,7 @@ def _can_pack(trunk: Transformer) -> bool:
     if model.device.type != "cpu":
         return False
     if mpnet.is_mpnet(model):
-        return True
+        return not mpnet.takes_packed(model)  # the outer of two nested blocks ends it
     return getattr(model.config, "_attn_implementation", None) == "sdpa" and bool(model.is_backend_compatible())
 
 
