@@ -1,5 +1,7 @@
 """Small random models of every kind that NumPy reads, and of kinds that it leaves to torch."""
 
+import json
+
 import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Dense, Transformer
@@ -41,6 +43,7 @@ TEXTS = [
     "x",
     "the quick brown dog " * 30,
     "[MASK] [SEP] <mask>",
+    "an <unk>known word",
 ]
 
 
@@ -93,6 +96,23 @@ def mpnet(folder):
     return folder
 
 
+def published_mpnet(folder):
+    """Like all-mpnet-base-v2: its tokenizer has one more token than its class, and its settings list none."""
+    vocabulary = words([*ANGLES[:3], "<unk>", *ANGLES[3:]])
+    MPNetModel(small(MPNetConfig, vocab_size=len(vocabulary))).save_pretrained(folder)
+    MPNetTokenizer(vocab=vocabulary, model_max_length=64).save_pretrained(folder)
+    file = folder / "tokenizer.json"
+    content = json.loads(file.read_text(encoding="utf-8"))
+    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": True, "special": True}
+    content["added_tokens"].insert(3, {"id": 3, "content": "<unk>", **flags})
+    file.write_text(json.dumps(content), encoding="utf-8")
+    settings_file = folder / "tokenizer_config.json"
+    settings = json.loads(settings_file.read_text(encoding="utf-8"))
+    settings.pop("added_tokens_decoder", None)
+    settings_file.write_text(json.dumps(settings), encoding="utf-8")
+    return folder
+
+
 def roberta(folder):
     RobertaModel(small(RobertaConfig, vocab_size=len(words(ANGLES)), type_vocab_size=1)).save_pretrained(folder)
     angled().save_pretrained(folder)
@@ -114,6 +134,7 @@ TRUNKS = {
     "relu": lambda folder: bert(folder, hidden_act="relu"),
     "distilbert": distilbert,
     "mpnet": mpnet,
+    "mpnet as published": published_mpnet,
     "roberta": roberta,
     "xlm-roberta in half precision": xlm_roberta,
 }

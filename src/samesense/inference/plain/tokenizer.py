@@ -152,7 +152,7 @@ def _check_mark(mark: Any, added: dict[str, dict[str, Any]], *, special: bool = 
 def _check_built(content: dict[str, Any], settings: dict[str, Any], kind: str) -> None:
     """Raise NotPlainError unless the file is what the class would build from vocabulary and settings."""
     marks = {role: mark["content"] if isinstance(mark, dict) else mark for role, mark in _marks(settings, kind).items()}
-    contents = {*marks.values(), *(entry["content"] for entry in (settings.get("added_tokens_decoder") or {}).values())}
+    contents = {*marks.values(), *_other_contents(content, settings)}
     for entry in content.get("added_tokens", []):
         lstrip = kind in ("MPNetTokenizer", "RobertaTokenizer", "XLMRobertaTokenizer") and entry["lstrip"]
         if entry["content"] not in contents or not entry["special"]:
@@ -169,6 +169,17 @@ def _check_built(content: dict[str, Any], settings: dict[str, Any], kind: str) -
     if actual != _word_piece(settings, marks):
         raise NotPlainError("its tokenizer is not what its class builds")
     _check_ends(content, marks, vocabulary=content["model"]["vocab"])
+
+
+def _other_contents(content: dict[str, Any], settings: dict[str, Any]) -> list[str]:
+    """Return the tokens that the class adds besides its special ones: those of the settings, else those of the file."""
+    decoder = settings.get("added_tokens_decoder")
+    if decoder is not None:
+        return [entry["content"] for entry in decoder.values()]
+    # transformers takes them from the file, and numbers those that the vocabulary lacks itself.
+    vocabulary = content["model"]["vocab"]
+    added = content.get("added_tokens", [])
+    return [entry["content"] for entry in added if vocabulary.get(entry["content"]) == entry["id"]]
 
 
 def _word_piece(settings: dict[str, Any], marks: dict[str, str]) -> dict[str, Any]:
