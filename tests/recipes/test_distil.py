@@ -23,7 +23,7 @@ from samesense.metrics import spearman
 from samesense.recipes.distil import recipe as distil
 from samesense.recipes.distil import report as distil_report
 from samesense.recipes.distil.settings import DistilSettings, choose_distil
-from samesense.recipes.run import run_folder
+from samesense.recipes.run import evaluation_phase, run_folder
 from samesense.recipes.settings import bind, read_settings
 from samesense.training.manifest import read as read_manifest
 from tests.conftest import WORDS
@@ -81,6 +81,22 @@ def test_a_student_learns_what_its_teacher_knows(tiny_trunk, corpus, wise, tmp_p
     assert agreement(build(str(tmp_path / "run"))) > agreement(before) + 0.3
     assert done.report.lines[0].spearman == {}
     assert "quality kept" not in done.report.table()
+
+
+@pytest.mark.parametrize(("student", "lines"), [("layers:1", 0), ("FOLDER", 1)])
+def test_only_a_named_student_is_said_to_be_untuned(
+    student, lines, tiny_trunk, toy_pairs, corpus, tmp_path, monkeypatch, caplog
+):
+    monkeypatch.setattr(evaluation_phase, "is_untuned", lambda scorer, cosines: True)
+    model = student.replace("FOLDER", str(tiny_trunk))
+    with caplog.at_level("INFO", "samesense"):
+        distil.run(
+            corpus,
+            settings(tiny_trunk, model=model, max_steps=1),
+            tmp_path / "run",
+            tests=[read_pairs(toy_pairs / "test.tsv")],
+        )
+    assert caplog.text.count("never tuned for sentences") == lines
 
 
 def test_quality_and_speed_are_in_table_manifest_results_and_card(tiny_trunk, toy_pairs, corpus, tmp_path):

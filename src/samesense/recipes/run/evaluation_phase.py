@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from samesense.encoder.assembly.students import is_made_from_teacher
 from samesense.errors import ModelError
 from samesense.evaluation.sts import evaluate_pairs, warn_of_reversed_labels
 from samesense.execution.progress import stage
@@ -58,7 +59,8 @@ def measure_start(
             return None
         start = measure(scorer, sets.compared, texts)
         start = replace(start, untuned=is_untuned(scorer, start.cosines))
-    if start.untuned:
+    # No other model can be named for a student that is made from its teacher.
+    if start.untuned and not is_made_from_teacher(settings.model):
         logger.info(
             "the start was never tuned for sentences, as it does not find plain paraphrases; where labels are few, one "
             "that was tuned goes much further, such as `model` default"
