@@ -90,7 +90,9 @@ def fastest_flags() -> tuple[str, dict[str, object]]:
 def arithmetic(precision: str) -> str:
     """Return what the name of a training benchmark ends in, by the precision that was the fastest."""
     if precision == "bfloat16":
-        return ""
+        import torch
+
+        return ", AMX" if torch.cpu.get_capabilities().get("amx_bf16") else ""
     return ", bfloat16 no faster" if len(speed_flags()) > 1 else ", no bfloat16"
 
 

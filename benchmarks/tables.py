@@ -208,8 +208,11 @@ def engines() -> str:
         "Texts a second of every way of encoding, each in a process of its own, at its best batch size, in turns: "
         "median, lowest and highest. Spearman x100 is on the first fifth of STS-B test. Figures of two processors "
         "cannot be compared. sentence-transformers' OpenVINO takes bfloat16 by itself where the processor has it. "
-        "model2vec is of another quality, and llama.cpp was not installed. On the AMD processor, and in the columns of "
-        "250 tokens with two threads, our graphs of onnxruntime are of before two slow fusions were left out. "
+        "model2vec is of another quality, and llama.cpp is its server in the process, run on one processor. On the AMD "
+        "processor, and in the columns of 250 tokens with two threads, our graphs of onnxruntime are of before two "
+        "slow fusions were left out. The processor with AMX was shared, and its figures are coarse: three rounds "
+        "differ by up to a half. There, 13 tokens together on two threads (2,048 texts) were measured again after "
+        "OpenVINO ran batches side by side, for the fastest ways alone. "
         "`benchmarks/backends.py --size 0.2`"
     )
     return "\n\n".join([note, engine_tables(lines)])
@@ -225,7 +228,7 @@ def training() -> str:
     note = (
         "Speed of training all-MiniLM-L6-v2, as a multiple of sentence-transformers' with its defaults and with its "
         "fastest settings (fused AdamW, with or without `bf16`): median ratio over the rounds. `bfloat16 no faster` "
-        "stands for a processor with AVX512-BF16 on which both compute faster in float32."
+        "stands for a processor with AVX512-BF16 on which both compute faster in float32; the one with AMX was shared."
     )
     return "\n\n".join([note, "\n".join(table), *end_to_end()])
 
@@ -349,9 +352,10 @@ PEERS = {
     "openvino": "plain OpenVINO on our graph",
     "ctranslate2": "CTranslate2",
     "fastembed": "fastembed on our graph",
+    "llama.cpp": "llama.cpp",
 }
 
-OTHER_QUALITY = ("model2vec", "llama.cpp")
+OTHER_QUALITY = ("model2vec",)
 """Ways whose vectors are not those of the model."""
 
 

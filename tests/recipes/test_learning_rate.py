@@ -57,6 +57,8 @@ def rate(data, model, *, config="auto", method="auto", **settings):
     }
     if steps > 1500:
         why[5e-5] = f"learning rate 5e-05: {small}, and {steps} steps are many for a higher one"
+    if "wide" in Path(model).name:
+        why = {value: f"learning rate {value:g}: 2e-05 is for more than {steps} steps" for value in (5e-5, 1e-4)}
     messages = [line for line in lines if "learning rate" in line]
     assert messages == ([f"{why[learning_rate]}; `learning_rate` overrides"] if learning_rate in why else [])
     return learning_rate
@@ -64,19 +66,33 @@ def rate(data, model, *, config="auto", method="auto", **settings):
 
 def test_a_small_transformer_takes_larger_ones(data, tmp_path):
     small = made(tmp_path, "small", 384)
-    wide = made(tmp_path, "wide", 768)
     deep = made(tmp_path, "deep", 384, layers=12)
     assert rate(data, small) == 1e-4
     assert rate(data, deep) == 1e-4
     assert rate(data, deep, epochs=25) == 5e-5  # 200 steps
     assert rate(data, deep, epochs=70) == 5e-5
     assert rate(nli(tmp_path), deep, epochs=25) == 1e-4
-    assert rate(data, wide) == 2e-5
-    assert rate(data, wide, epochs=190) == 2e-5
     assert rate(data, small, epochs=187) == 1e-4  # 1,496 steps of 16 pairs
     assert rate(data, small, epochs=190) == 5e-5
     assert rate(data, small, epochs=190, max_steps=100) == 1e-4
     assert rate(data, small, batch_size=1, epochs=12) == 5e-5
+
+
+def test_one_of_base_size_takes_larger_ones_in_few_steps(data, tmp_path):
+    wide = made(tmp_path, "wide", 768, layers=12)
+    assert rate(data, wide) == 1e-4
+    assert rate(data, wide, epochs=30) == 1e-4  # 240 steps
+    assert rate(data, wide, epochs=40) == 5e-5
+    assert rate(data, wide, epochs=190) == 2e-5
+    assert rate(data, wide, encoder="cross") == 5e-5
+    assert rate(data, made(tmp_path, "large", 1024)) == 2e-5
+
+
+def test_a_width_of_another_name_counts(data, tmp_path):
+    distilbert = tmp_path / "wide"
+    distilbert.mkdir()
+    (distilbert / "config.json").write_text(json.dumps({"dim": 768, "n_layers": 6}))
+    assert rate(data, str(distilbert)) == 1e-4
 
 
 def test_a_small_cross_encoder_takes_the_higher_rate_of_any_number_of_layers(data, tmp_path):

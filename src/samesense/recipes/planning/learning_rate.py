@@ -17,23 +17,30 @@ from samesense.recipes.settings import EncoderSettings
 STATIC = 1e-2
 """For static token vectors, which a rate of 2e-5 leaves where they are (docs/training.md)."""
 
-SMALL = 1e-4
-"""For a small transformer on labelled pairs (docs/training.md)."""
+HIGH = 1e-4
+"""For a small transformer on labelled pairs, and for one of base size with few steps (docs/training.md)."""
 
-SMALL_GENTLE = 5e-5
-"""For one of more than :data:`SHALLOW` layers, for many steps, and for few scored pairs by MSE (docs/training.md)."""
+GENTLE = 5e-5
+"""For a small transformer of more than :data:`SHALLOW` layers or with many steps, for one of base size, and for few
+scored pairs by MSE (docs/training.md)."""
 
 MOST_STEPS = 1500
-"""Steps up to which :data:`SMALL` is taken: measured from 92 to 1,252."""
+"""Steps up to which small ones take :data:`HIGH`, and those of base size :data:`GENTLE`: measured from 92 to 1,252."""
 
 SMALL_WIDTH = 384
 """Hidden size up to which a transformer is small: measured at 384."""
 
+BASE_WIDTH = 768
+"""Hidden size up to which one is of base size: measured at 768 with 12 layers."""
+
+BASE_HIGH_STEPS = 300
+"""Steps up to which one of base size takes :data:`HIGH`: measured at 128 and 252."""
+
 SHALLOW = 6
-"""Layers up to which :data:`SMALL` is always taken: measured at 6 and 12."""
+"""Layers up to which :data:`HIGH` is always taken: measured at 6 and 12."""
 
 ENOUGH_STEPS = 200
-"""Steps from which on deep ones learn scored and binary pairs by :data:`SMALL_GENTLE`: measured at 92 and 250."""
+"""Steps from which on deep ones learn scored and binary pairs by :data:`GENTLE`: measured at 92 and 250."""
 
 _CONFIGS = ["modules.json", "config.json", "*/config.json"]
 
@@ -51,34 +58,42 @@ def rate_for(settings: EncoderSettings, train: Examples, *, few_scored: bool = F
 
     ``few_scored`` says that the data are few scored pairs, trained on by MSE.
 
-    Differs: the papers name one rate for all data; they train models of hidden size 768 or more.
+    Differs: the papers name one rate for all data; they train models of hidden size 768 or more, in thousands of steps.
     """
     shape = _shape(settings.model)
     if shape is None:
         return None
     if shape == STATIC_VECTORS:
         return Rate(STATIC, "the start has static token vectors, no transformer")
-    if not isinstance(settings, CosentSettings) or not isinstance(train, PairData) or shape.width > SMALL_WIDTH:
+    if not isinstance(settings, CosentSettings) or not isinstance(train, PairData) or shape.width > BASE_WIDTH:
         return None
-    rate = _rate_of_small(settings, train, shape)
-    if few_scored and rate.value > SMALL_GENTLE:
-        why = "few scored pairs move a small start too far at a higher one"
-        return Rate(SMALL_GENTLE, why, of_untuned_start=rate.value)
+    rate = _rate_of_base(settings, train) if shape.width > SMALL_WIDTH else _rate_of_small(settings, train, shape)
+    if few_scored and rate is not None and rate.value > GENTLE:
+        why = "few scored pairs move the start too far at a higher one"
+        return Rate(GENTLE, why, of_untuned_start=rate.value)
     return rate
+
+
+def _rate_of_base(settings: CosentSettings, train: PairData) -> Rate | None:
+    steps = settings.steps(settings.examples(train))
+    if steps > MOST_STEPS:
+        return None
+    value = HIGH if steps <= BASE_HIGH_STEPS and settings.encoder == "bi" else GENTLE
+    return Rate(value, f"{settings.learning_rate:g} is for more than {steps} steps")
 
 
 def _rate_of_small(settings: CosentSettings, train: PairData, shape: _Shape) -> Rate:
     steps = settings.steps(settings.examples(train))
     why = f"{settings.learning_rate:g} is for models larger than one with a hidden size of {shape.width}"
     if steps > MOST_STEPS:
-        return Rate(SMALL_GENTLE, f"{why}, and {steps} steps are many for a higher one")
+        return Rate(GENTLE, f"{why}, and {steps} steps are many for a higher one")
     if shape.layers > SHALLOW and _suits_deep(settings, train, steps):
-        return Rate(SMALL_GENTLE, f"{why} and {shape.layers} layers")
-    return Rate(SMALL, why)
+        return Rate(GENTLE, f"{why} and {shape.layers} layers")
+    return Rate(HIGH, why)
 
 
 def _suits_deep(settings: CosentSettings, train: PairData, steps: int) -> bool:
-    """Return whether a start of many layers learns better at :data:`SMALL_GENTLE`.
+    """Return whether a start of many layers learns better at :data:`GENTLE`.
 
     NLI labels are further from what starts measure, and cross-encoders start with a new head: both need the higher one.
     """
@@ -110,9 +125,16 @@ def _shape(model: str) -> _Shape | None:
         config = read_model_file(folder / path / "config.json", TransformersConfig)
     except (SamesenseError, OSError):  # what opens the model says what is wrong
         return None
-    if config.hidden_size is None:
+    width = config.hidden_size or _other_name(config, "dim", "d_model")
+    if width is None:
         return None
-    return _Shape(config.hidden_size, config.num_hidden_layers or 0)
+    return _Shape(width, config.num_hidden_layers or _other_name(config, "n_layers", "num_layers") or 0)
+
+
+def _other_name(config: TransformersConfig, *names: str) -> int | None:
+    """Return the number that DistilBERT or T5 has under another name."""
+    values = [(config.model_extra or {}).get(name) for name in names]
+    return next((value for value in values if isinstance(value, int)), None)
 
 
 def _configs(model: str) -> Path:

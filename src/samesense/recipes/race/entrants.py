@@ -11,7 +11,7 @@ from samesense.data.examples import Examples
 from samesense.data.sentences import Sentences
 from samesense.data.tuples.data import TupleData
 from samesense.errors import ConfigError, SamesenseError
-from samesense.recipes.planning.learning_rate import SMALL, STATIC
+from samesense.recipes.planning.learning_rate import HIGH, STATIC
 from samesense.recipes.planning.training_plan import TrainingPlan
 
 LOSSES: dict[str, tuple[str, ...]] = {
@@ -24,7 +24,7 @@ LOSSES: dict[str, tuple[str, ...]] = {
 }
 """What is tried by the kind of the data, the method's own loss first; unlabelled sentences have SimCSE's alone."""
 
-RATES = {"transformer": (SMALL, 2e-5), "static": (STATIC, 1e-3)}
+RATES = {"transformer": (HIGH, 2e-5), "static": (STATIC, 1e-3)}
 """Learning rates: the papers' 2e-5 and one for small transformers; token vectors move with larger ones only."""
 
 
