@@ -68,7 +68,7 @@ def test_a_setting_of_cosent_alone_has_triplets_ranked_as_pairs(settings, name):
     assert plan(TRIPLETS, dev="none", settings=settings).method.name == name
     assert plan(samesense.read(TRIPLETS), dev="none", settings=settings).method.name == name
     assert fitting_method([Rows(TRIPLETS)], "cosent", {}).method.name == "cosent"
-    assert plan(TRIPLETS, dev="none", ranks_triplets=True).train.kind == "triplet"  # as for a race
+    assert plan(TRIPLETS, dev="none", for_race=True).train.kind == "triplet"
 
 
 def test_triplets_beside_other_data_are_a_part_of_supmpn(tmp_path, lines):
