@@ -21,8 +21,8 @@ HIGH = 1e-4
 """For a small transformer on labelled pairs, and for one of base size with few steps (docs/training.md)."""
 
 GENTLE = 5e-5
-"""For a small transformer of more than :data:`SHALLOW` layers or with many steps, for one of base size, and for few
-scored pairs by MSE (docs/training.md)."""
+"""For a small transformer of more than :data:`SHALLOW` layers, with many steps, or with few scored pairs by MSE, and
+for one of base size (docs/training.md)."""
 
 MOST_STEPS = 1500
 """Steps up to which small ones take :data:`HIGH`, and those of base size :data:`GENTLE`: measured from 92 to 1,252."""
@@ -34,7 +34,7 @@ BASE_WIDTH = 768
 """Hidden size up to which one is of base size: measured at 768 with 12 layers."""
 
 BASE_HIGH_STEPS = 300
-"""Steps up to which one of base size takes :data:`HIGH`: measured at 128 and 252."""
+"""Steps up to which one of base size takes :data:`HIGH`: measured at 52, 128 and 252."""
 
 SHALLOW = 6
 """Layers up to which :data:`HIGH` is always taken: measured at 6 and 12."""
@@ -67,9 +67,11 @@ def rate_for(settings: EncoderSettings, train: Examples, *, few_scored: bool = F
         return Rate(STATIC, "the start has static token vectors, no transformer")
     if not isinstance(settings, CosentSettings) or not isinstance(train, PairData) or shape.width > BASE_WIDTH:
         return None
-    rate = _rate_of_base(settings, train) if shape.width > SMALL_WIDTH else _rate_of_small(settings, train, shape)
-    if few_scored and rate is not None and rate.value > GENTLE:
-        why = "few scored pairs move the start too far at a higher one"
+    if shape.width > SMALL_WIDTH:
+        return _rate_of_base(settings, train)
+    rate = _rate_of_small(settings, train, shape)
+    if few_scored and rate.value > GENTLE:
+        why = "few scored pairs move a small start too far at a higher one"
         return Rate(GENTLE, why, of_untuned_start=rate.value)
     return rate
 
