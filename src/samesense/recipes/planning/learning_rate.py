@@ -78,9 +78,9 @@ def rate_for(settings: EncoderSettings, train: Examples, *, few_scored: bool = F
 
 def _rate_of_base(settings: CosentSettings, train: PairData) -> Rate | None:
     steps = settings.steps(settings.examples(train))
-    if steps > MOST_STEPS:
+    if steps > MOST_STEPS or settings.encoder == "cross":  # not measured
         return None
-    value = HIGH if steps <= BASE_HIGH_STEPS and settings.encoder == "bi" else GENTLE
+    value = HIGH if steps <= BASE_HIGH_STEPS else GENTLE
     return Rate(value, f"{settings.learning_rate:g} is for more than {steps} steps")
 
 
