@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -35,22 +35,18 @@ class OpenvinoEncoder(GraphEncoder):
     """
 
     def _open_graph(self, graph: Path) -> tuple[list[str], int | None]:
-        self._path = graph
-        self._precision = "f32"
+        precision = "f32"
         if self.name == "openvino-bfloat16":
             if not openvino_has_bfloat16():
                 raise ConfigError("This processor does not compute in bfloat16. Take the backend openvino.")
-            self._precision = "bf16"
+            precision = "bf16"
+        self._compile = partial(_compiled, graph, self._threads, precision)
         self._compiled = self._compile(streams=self._threads if self.deterministic else 1)
         self._parallel: Any = None  # the graph for many batches, compiled when it is first needed
         self._parallel_lock = threading.Lock()
         self._requests = threading.local()
         widths = [_width(output) for output in self._compiled.outputs if VECTOR_OUTPUT in output.names]
         return [name.any_name for name in self._compiled.inputs], next(iter(widths), None)
-
-    def _compile(self, *, streams: int) -> Any:
-        """Return a compiled graph that shares the threads out to this many batches at once."""
-        return _compiled(self._path, self._threads, streams, self._precision)
 
     def _run_batches(self, run: Callable[[list[int]], None], batches: list[list[int]]) -> None:
         if self._threads == 1 or len(batches) < PARALLEL_BATCHES * self._threads:
@@ -102,7 +98,8 @@ def openvino_has_bfloat16() -> bool:
     return "BF16" in openvino_core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
 
 
-def _compiled(graph: Path, threads: int, streams: int, precision: str) -> Any:
+def _compiled(graph: Path, threads: int, precision: str, *, streams: int) -> Any:
+    """Return a compiled graph that shares the threads out to ``streams`` batches at once."""
     core = openvino_core()
     settings = {
         "INFERENCE_NUM_THREADS": threads,
