@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from huggingface_hub import ModelCard
 
 import samesense
 from samesense.data import read_pairs
@@ -362,6 +363,9 @@ def test_a_start_that_training_harms_is_kept(with_test, keep_start, is_kept, rea
     assert np.allclose(start, saved, atol=1e-5) == is_kept
     assert ("training did not raise its figure on" in run.verdict.keep_reason) == is_kept
     assert (f"kept: model/ is the start, {reader}" in str(run)) == is_kept
+    card = ModelCard.load(tmp_path / "run" / "model" / "README.md")
+    figures = {row.model.endswith("(before)"): row.value for row in run.results if row.metric == "spearman"}
+    assert card.data.eval_results[0].metric_value == round(figures[is_kept], 6)
 
 
 def shifted_start(reader, folder):

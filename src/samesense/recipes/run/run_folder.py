@@ -300,11 +300,15 @@ def card_of(output: Path, record: Mapping[str, Any]) -> Card:
     if is_made_from_teacher(start):
         base = settings["teacher"][0]
         method += f" into {start}"
-    trained = [row for row in results if row.seed is not None]
+    # The name under which a start is evaluated ends so.
+    start_results = [row for row in results if row.model.endswith("(before)")]
+    model_results = [row for row in results if row.seed is not None]
     if record.get("verdict", {}).get("keep_reason"):
         start_in_words = record.get(STANDARDIZED_START, "kept as it is")
         method = f"{start_in_words}, as training by {record['method']} was not shown to help"
-        trained = [row for row in results if row.model.endswith(STANDARDIZED)]
+        model_results = start_results
+        if STANDARDIZED_START in record:
+            model_results = [row for row in results if row.model.endswith(STANDARDIZED)]
     return Card(
         name=output.resolve().name,
         base=base,
@@ -318,9 +322,8 @@ def card_of(output: Path, record: Mapping[str, Any]) -> Card:
         ],
         label_use=_label_use(record),
         settings=settings,
-        results=trained,
-        # The name under which a start is evaluated ends so.
-        start=[row for row in results if row.model.endswith("(before)")],
+        results=model_results,
+        start=start_results,
         versions=record["versions"],
         sections=record.get(SECTIONS, {}),
     )
