@@ -26,6 +26,12 @@ def test_a_dev_set_is_held_out_given_or_left_out(toy_pairs):
         assert plan(source, dev=none).dev is None
 
 
+def test_settings_are_shown_as_they_were_read(toy_pairs):
+    settings = {"matryoshka": ("32,16",), "learning_rate": "2e-4"}
+    planned = plan(toy_pairs / "train.tsv", settings=settings)
+    assert "settings: cosent, matryoshka = 32,16, learning_rate = 0.0002" in planned.lines()
+
+
 def test_a_test_of_yes_no_labels_says_how_high_spearman_can_be(toy_pairs):
     test = [(f"text {number}", f"other {number}", number % 2) for number in range(120)]
     lines = plan(toy_pairs / "train.tsv", test=test).lines()

@@ -62,7 +62,7 @@ class TrainingPlan:
 
     def lines(self) -> list[str]:
         """Return in words what the data are, what selects, and which settings hold."""
-        settings = "".join(f", {key} = {value}" for key, value in self.overrides.items())
+        settings = "".join(f", {name} = {self._written_value(name)}" for name in self.overrides)
         return [
             *self.messages,
             *self._data_lines(),
@@ -70,6 +70,13 @@ class TrainingPlan:
             *self._describe_conclusion(),
             f"settings: {self.config}{settings}",
         ]
+
+    def _written_value(self, name: str) -> str:
+        """Return the value of an overridden setting as it was read, lists as options take them."""
+        value = getattr(self.settings, name, self.overrides[name])
+        if isinstance(value, list | tuple):
+            return ",".join(map(str, value))
+        return str(value)
 
     def _data_lines(self) -> list[str]:
         if isinstance(self.train, Mixture):
