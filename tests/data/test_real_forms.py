@@ -103,6 +103,38 @@ def test_intents_of_many_classes_are_classes(tmp_path):
     assert detect_kind(table(tmp_path, "text,intent", rows)).kind == "classes"
 
 
+@pytest.mark.parametrize(
+    ("names", "second"),
+    [
+        ("text,label,label_text", ["sport news of today", "politics of the world"]),
+        ("review,label,label_name", ["bad", "good"]),
+        ("text,label,user", ["joe", "ann brown", "bob"]),
+        ("sentence,aspect,label", ["battery", "screen", "price"]),
+    ],
+)
+def test_a_column_of_few_words_beside_a_label_is_no_second_text(tmp_path, names, second):
+    names = names.split(",")
+    rows = [
+        {"label": number % 2, names[0]: f"{TEXTS[number % 6][0]} {number}"} | {"row": number} for number in range(48)
+    ]
+    (other,) = {*names[1:]} - {"label"}
+    for row in rows:
+        row[other] = second[row.pop("row") % len(second)]
+    detected = detect_kind(rows)
+    assert (detected.kind, detected.columns, detected.sure) == ("classes", f"{names[0]},label", False)
+    assert f"without {other}; for pairs of the two, `columns` " in detected.line
+
+
+@pytest.mark.parametrize("label", [lambda number: number % 3 // 2, lambda number: number % 5 / 4])
+def test_answers_that_repeat_are_second_texts(label):
+    """Canned answers are longer than a name, and a label judges each of them now so, now so."""
+    rows = [
+        {"question": f"{TEXTS[number % 6][0]} {number}", "reply": TEXTS[number % 4][1], "label": label(number)}
+        for number in range(48)
+    ]
+    assert (detect_kind(rows).kind, detect_kind(rows).columns) == ("pairs", "question,reply,label")
+
+
 def test_a_table_of_pairs_without_a_header_line_is_refused(tmp_path):
     path = table(tmp_path, '"A man eats food.","Someone has a meal."', [row[:2] for row in TEXTS])
     with pytest.raises(DataError, match=r"first line of a table names its columns, and 'A man eats food\.' seems"):

@@ -11,6 +11,7 @@ from samesense.data.columns.guesses import (
     columns_besides,
     example_columns,
     example_of_three_columns,
+    find_described_text,
     find_titled_text,
     guessed_pairs,
     text_column,
@@ -273,8 +274,18 @@ def _guess_titled(table: _Table) -> DetectedKind | None:
         return None
     _refuse_lists_of_labels_in(table)
     evidence = f"a column of texts, {titled.text}, and {titled.label}, without {titled.title}"
-    hint = f"for pairs of the two, `columns` {quote_columns(','.join(titled))}"
+    hint = f"for pairs of the two, `columns` {quote_columns(join_columns(titled))}"
     return _guess("classes", [titled.text, titled.label], f"{evidence}; {hint}")
+
+
+def _guess_described(table: _Table) -> DetectedKind | None:
+    """Take texts with a label, and with words that only describe them, for sentences with classes."""
+    described = find_described_text(table.rows)
+    if described is None:
+        return None
+    evidence = f"the columns {described.text} and {described.label}, without {described.description}"
+    hint = f"for pairs of the two, `columns` {quote_columns(join_columns(described))}"
+    return _guess("classes", [described.text, described.label], f"{evidence}; {hint}")
 
 
 def _refuse_lists_of_labels_in(table: _Table) -> None:
@@ -334,6 +345,7 @@ def _detect_single_texts(table: _Table) -> DetectedKind | None:
 _GUESSES: tuple[Callable[[_Table], DetectedKind | None], ...] = (
     _detect_named_classes,
     _guess_titled,
+    _guess_described,
     _guess_labelled_pairs,
     _guess_two_texts,
     _guess_text_and_label,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -22,6 +23,8 @@ from samesense.data.columns.text_columns import (
     is_text_column,
     refuse_lists,
     refuse_objects,
+    sniffed_rows,
+    text_length,
 )
 from samesense.data.conventions.class_names import NLI_VALUES, WORDS, word_of
 from samesense.data.conventions.column_names import (
@@ -150,7 +153,7 @@ def guessed_pairs(rows: Sequence[Row]) -> str | None:
     label = find_name(LABEL_NAMES, spelled)
     if label is None and find_pair(TEXT_PAIRS, spelled) and len(columns_besides(names, texts)) == 1:
         label = _label_column(rows, texts, texts)
-    if label is None:
+    if label is None or find_described_text(rows):
         return None
     return join_columns([*texts, label])
 
@@ -198,6 +201,51 @@ def find_titled_text(rows: Sequence[Row]) -> TitledText | None:
     if any(number is not None and not number.is_integer() for number in numbers):
         return None
     return TitledText(title, text, label)
+
+
+class DescribedText(NamedTuple):
+    """The columns of texts with a class each, and of few words about them, such as the name of the class."""
+
+    text: str
+    description: str
+    label: str
+
+
+_FEWEST_DESCRIBED = 4
+"""Rows from which on words that repeat are no chance."""
+
+_ROWS_OF_A_WORD = 8
+"""Rows of a description, on average, from which on there are few of them."""
+
+_MOST_WORDS = 2
+"""Most words of a description that does not name the class, as of a speaker or an aspect."""
+
+
+def find_described_text(rows: Sequence[Row]) -> DescribedText | None:
+    """Return the columns of texts with a label, and with a column of few values that is no second text of a pair.
+
+    Its values name the classes, each label one of them, as ``label_text``, or they are a few short names beside a
+    column with the name of single texts. ``None`` for other tables.
+    """
+    sniffed = sniffed_rows(rows)
+    texts = find_text_columns(rows)
+    spelled = spelled_names(names_in(sniffed))
+    label = find_name(SENTENCE_LABEL_NAMES, spelled)
+    if len(texts) != 2 or label is None or len(sniffed) < _FEWEST_DESCRIBED or find_pair(TEXT_PAIRS, spelled):
+        return None
+    repeated = [name for name in texts if has_repeated_values(rows, name)]
+    if len(repeated) != 1:
+        return None
+    (description,) = repeated
+    (text,) = (name for name in texts if name != description)
+    uses = Counter((str(cells.get(description)), str(cells.get(label))) for _, cells in sniffed)
+    values = {value for value, _ in uses}
+    name_the_classes = len(values) == len({name for _, name in uses}) == len(uses) > 1
+    are_few = _ROWS_OF_A_WORD * len(values) <= len(sniffed)
+    are_names = are_few and max(map(text_length, values)) <= _MOST_WORDS and normalize_name(text) in SINGLE_NAMES
+    if name_the_classes or are_names:
+        return DescribedText(text, description, label)
+    return None
 
 
 def columns_besides(names: Sequence[str], texts: Sequence[str]) -> list[str]:
