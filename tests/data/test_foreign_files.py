@@ -127,6 +127,12 @@ def test_the_three_header_lines_of_qualtrics_are_no_texts(tmp_path):
     assert f"{path}, row 3: the row holds the identifiers of the questions, as Qualtrics writes them" in refusal(path)
 
 
+def test_the_second_header_line_of_surveymonkey_is_no_text(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("Respondent ID,What is wrong?,Rate it\n,Open-Ended Response,Response\n1,It breaks.,4\n2,Slow.,3\n")
+    assert f"{path}, row 2: the row says 'Open-Ended Response', which SurveyMonkey writes" in refusal(path)
+
+
 def test_texts_as_bytes_of_python_are_warned_of_once(tmp_path):
     rows = [(f"b'{first}'", f'b"{second}"', score) for first, second, score in PAIRS]
     path = write(tmp_path / "a.tsv", ("sentence1", "sentence2", "score"), rows, "\t")
@@ -449,6 +455,33 @@ READERS = {
 }
 
 
+MAILBOX = """From joe@x.org Mon May  1 10:00:00 2024
+Received: from mail.x.org (mail.x.org [192.0.2.1])
+\tby mx.y.org; Mon, 1 May 2024 10:00:00 +0200
+From: Joe <joe@x.org>
+To: ann@y.org
+Subject: The train to Leeds
+X-Spam: no
+
+Hello Ann,
+when does it leave?
+
+"""
+
+WIKI = """<doc id="12" url="https://en.wikipedia.org/wiki?curid=12" title="Leeds">
+Leeds
+
+Leeds is a city. It lies in the north.
+
+</doc>
+"""
+
+
+def test_a_dialogue_is_no_mail(tmp_path):
+    (tmp_path / "a.txt").write_text("From: here to there.\nTo: me it is far.\nTo: you it is near.\nJoe: Well.\n")
+    assert len(samesense.read(tmp_path / "a.txt")) == 4
+
+
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize(
     ("name", "content", "message"),
@@ -459,6 +492,11 @@ READERS = {
         ("a.txt", "+----+----+\n| a  | b  |\n+----+----+\n| c  | d  |\n", "it is a table drawn with lines"),
         ("a.de-en", "ein Haus ||| a house\nSchnee ||| snow\n", "have as many marks ||| each (1)"),
         ("a.txt", '{"text": "a"}\n{"text": "b"}\n', "each line is a JSON object"),
+        ("Inbox", MAILBOX, "its lines are mails with their headers. Write the texts alone"),
+        ("a.mbox", "Hello.\n", "a name in .mbox is that of mails"),
+        ("a.txt", MAILBOX.partition("\n")[2], "its lines are mails with their headers"),
+        ("a.txt", '#: a.c:1\nmsgid "Open"\nmsgstr "Öffnen"\n\nmsgid "No"\nmsgstr "Nein"\n', "translations of gettext"),
+        ("wiki_00", WIKI, "with --json, and end the name in .jsonl. If each line"),
     ],
 )
 def test_a_table_by_the_name_of_a_text_is_refused_by_every_reader(tmp_path, name, content, message, reader):

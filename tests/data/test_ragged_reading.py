@@ -139,6 +139,19 @@ def test_keys_that_only_some_rows_have(tmp_path):
     assert sides(data) == (["a", "c", "e"], [["b"], [], ["f"]], [[], ["d"], []])
 
 
+def test_named_columns_may_be_absent_from_rows(tmp_path):
+    rows = [{"q": "a"}, {"q": "b", "good": "c", "bad": "d"}, {"q": "e", "good": "f"}, {"good": "g"}]
+    path = jsonl(tmp_path / "a.jsonl", rows)
+    with pytest.raises(DataError) as caught:
+        read_tuples(path, columns="q,good,bad")
+    assert "row 1, column 'q': the anchor stands alone" in str(caught.value)
+    assert "row 4, column 'q': there is no text" in str(caught.value)
+    data = read_tuples(path, columns="q,good,bad", drop_bad_rows=True)
+    assert sides(data) == (["b", "e"], [["c"], ["f"]], [["d"], []])
+    with pytest.raises(DataError, match="names 'worse', which this source does not have"):
+        read_tuples(path, columns="q,good,worse")
+
+
 def test_rows_are_taken_with_their_own_fingerprint(tmp_path):
     data = read_tuples(nli(tmp_path / "nli.jsonl"))
     subset = data.take(np.array([1, 0]))

@@ -47,6 +47,7 @@ Rules = Literal["csv", "tsv", "none"]
 
 BYTE_ORDER_MARK = "\ufeff"
 
+_OPEN_ENDED = "Open-Ended Response"
 _IMPORT_IDS = re.compile(r'\{"ImportId": ?".*\}')
 """A cell of the third line of a table of Qualtrics."""
 
@@ -301,6 +302,11 @@ def _named_rows(
             raise DataError(
                 f"{path}, row {number}: the row holds the identifiers of the questions, as Qualtrics writes them, "
                 "below their wording. Delete both rows."
+            )
+        if not position and _OPEN_ENDED in cells:
+            raise DataError(
+                f"{path}, row {number}: the row says {_OPEN_ENDED!r}, which SurveyMonkey writes below a question, and "
+                "is no answer. Delete the row."
             )
         if width > 1 and _repeats_names(cells, form.names):
             raise DataError(

@@ -41,6 +41,8 @@ _ENDINGS = {
     ".conllu": "tokens with their labels",
     ".xml": "XML",
     ".tmx": "XML",
+    ".mbox": "mails with their headers",
+    ".eml": "mails with their headers",
 }
 """Endings of text files that hold no texts one a line, and what they hold."""
 
@@ -74,7 +76,7 @@ def refuse_other_format(lines: Sequence[str], source: str) -> None:
     ending = PurePath(source.lower().removesuffix(split_suffix(source).packing)).suffix
     if ending in _ENDINGS:
         raise DataError(f"{source}: a name in {ending} is that of {_ENDINGS[ending]}. {_WRITE_TEXTS} {_AS_TEXTS}")
-    certain = _first_format(_REFUSED, lines)
+    certain = _first_format((*_REFUSED, _detect_mails), lines)
     if certain is not None:
         raise DataError(f"{source}: {certain.description}. {certain.fix_for(source)} {_AS_TEXTS}")
     if len(lines) < _FEWEST_LINES or source in _WARNED:
@@ -247,6 +249,30 @@ def _detect_markup(lines: Sequence[str]) -> Format | None:
     return Format("its lines are XML", "Write the texts one a line, or as JSON lines.")
 
 
+_MAIL_KEYS = frozenset("from to subject date message-id received return-path mime-version delivered-to".split())
+_KEY_OF_MAIL = re.compile(r"(?P<key>[A-Za-z-]+):\s.*")
+_FEWEST_MAIL_KEYS = 4
+_ENVELOPE = re.compile(r"From \S+ .*\d\d:\d\d.*")
+"""The line above each mail of a mailbox."""
+
+
+def _detect_mails(lines: Sequence[str]) -> Format | None:
+    """Detect mails with their headers. In a folder of documents, they are texts below a few lines."""
+    is_mailbox = _ENVELOPE.fullmatch(lines[0]) is not None
+    header: set[str] = set()
+    # A long value goes on in an indented line.
+    for line in lines[is_mailbox:]:
+        if not line[:1].isspace():
+            match = _KEY_OF_MAIL.fullmatch(line)
+            if match is None:
+                break
+            header.add(match["key"].lower())
+    known = len(header & _MAIL_KEYS)
+    if known < _FEWEST_MAIL_KEYS and not (is_mailbox and known):
+        return None
+    return Format("its lines are mails with their headers", _WRITE_TEXTS)
+
+
 def _detect_fields(lines: Sequence[str]) -> Format | None:
     """Detect lines with as many marks each that no text has so often."""
     if len(lines) < 2:
@@ -308,6 +334,18 @@ _REFUSED: tuple[_Detector, ...] = (
         lambda count, _: count > 1,
         "its lines are subtitles with their times",
         _WRITE_TEXTS,
+    ),
+    _matching(
+        r'msgid ".*"',
+        lambda count, _: count > 1,
+        "its lines are translations of gettext",
+        _WRITE_TEXTS,
+    ),
+    _matching(
+        r'<doc id="[^"]*".* title=".*">',
+        lambda count, _: count > 0,
+        "it holds pages of Wikipedia between tags, as WikiExtractor writes them",
+        "Have WikiExtractor write them with --json, and end the name in .jsonl.",
     ),
     _detect_yaml,
     _detect_markup,

@@ -15,7 +15,7 @@ from samesense.data.conventions.class_names import INITIALS, UNLABELLED
 from samesense.data.conventions.column_names import Side
 from samesense.data.conventions.list_cells import FIX, ListCellError, list_in, texts_in
 from samesense.data.rows.bad_rows import BadRow, bad_rows_error, bad_texts
-from samesense.data.rows.load import load_rows, no_rows_error, row_names
+from samesense.data.rows.load import load_rows, names_in, no_rows_error, row_names
 from samesense.data.rows.sources import Source, as_sources, name_of, short_name
 from samesense.data.tuples.data import ITSELF, Statement, TupleData, group_statements, tuple_data
 from samesense.errors import DataError
@@ -119,7 +119,9 @@ class _Reader:
             names = row_names(row[1])
             if names not in layouts:
                 location = f"{self.source}, row {row[0]}" if layouts else self.source
-                layouts[names] = find_layout(names, location, self.columns)
+                # A named column may be absent from some rows, as a null is left out of JSON.
+                possible = names if self.columns is None else names_in([*first, row])
+                layouts[names] = find_layout(possible, location, self.columns)
                 same_layout = [candidate for candidate in first if row_names(candidate[1]) == names]
                 if self.columns is None:
                     log_unread(same_layout, layouts[names].columns, self.source, labels=True)
