@@ -9,6 +9,7 @@ import pytest
 
 import samesense
 from samesense.data.columns.unread_columns import _UNREAD
+from samesense.data.conventions.named_columns import quote_columns
 from samesense.data.kinds import detect_kind
 from samesense.data.pairs.read import read_pairs
 from samesense.data.rows.load import list_rows
@@ -360,6 +361,18 @@ def test_texts_in_objects_alone_are_refused_with_the_column(tmp_path):
     assert "column 'messages' holds objects, which are not read" in message and "json_normalize" in message
 
 
+def test_keys_beside_objects_are_not_proposed_as_texts(tmp_path):
+    rows = [{"_index": "a", "_type": "doc", "_score": 1, "_source": {"title": a, "body": b}} for a, b, _ in PAIRS]
+    assert "column '_source' holds objects, which are not read" in refusal(write_lines(tmp_path / "a.jsonl", rows))
+
+
+def test_texts_in_lists_with_a_label_each_are_no_documents(tmp_path):
+    rows = [{"sentences": [a, b, "c"], "labels": ["x", "y", "x"]} for a, b, _ in PAIRS]
+    path = write_lines(tmp_path / "a.jsonl", rows)
+    assert "'labels' a label for each of them" in refusal(path)
+    assert "frame.explode(['sentences', 'labels']). If they are documents, leave the labels out" in refusal(path)
+
+
 def test_objects_of_parquet_are_told_by_their_type(tmp_path):
     pa = pytest.importorskip("pyarrow")
     pq = pytest.importorskip("pyarrow.parquet")
@@ -398,6 +411,19 @@ def test_every_kind_warns_of_texts_that_a_program_has_changed(text, warning):
         assert any(line.startswith(warning) for line in samesense.doctor(source).warnings)
     for fine in ("\u00c2ge \u00c3o", "S\u00c3O PAULO", "ch\u00e2teau", "big", "b'"):
         assert samesense.doctor(["a b", fine]).warnings == []
+
+
+@pytest.mark.parametrize("name", ["logit", "rerank_score", "Teacher Score"])
+def test_scores_beside_positives_are_never_left_unread_in_silence(tmp_path, name):
+    path = write(tmp_path / "a.csv", ("query", "passage", name), PAIRS)
+    assert f"For labelled pairs: `columns` {quote_columns(f'query,passage,{name}')}; if" in refusal(path)
+    assert samesense.read(path, columns=f"query,passage,{name}").labels == [score for _, _, score in PAIRS]
+
+
+def test_addresses_of_mail_are_no_texts(tmp_path):
+    rows = [(f"joe.{number}@x-y.org", a, round(score)) for number, (a, _, score) in enumerate(PAIRS)]
+    path = write(tmp_path / "a.csv", ("Email Address", "Any comments?", "Rate it"), rows)
+    assert samesense.read(path).texts == [a for a, _, _ in PAIRS]
 
 
 def test_a_label_is_never_left_unread_in_silence(tmp_path):

@@ -121,9 +121,19 @@ def detect_table_kind(rows: Sequence[Row], source: str) -> DetectedKind:
 
 
 def _refuse_pairs_in_lists(rows: Sequence[Row], column: str, source: str) -> None:
-    """Raise DataError for lists of two texts each beside a label, which are pairs and no documents."""
+    """Raise DataError for lists of two texts each beside a label, or of texts with a label each: no documents."""
     label = find_name(LABEL_NAMES, spelled_names(names_in(rows)))
-    cells = [row[column] for _, row in rows]
+    cells = [row.get(column) for _, row in rows]
+    if label is not None:
+        labels = [_list_in(row.get(label)) for _, row in rows]
+        texts = [_list_in(cell) for cell in cells]
+        if all(a is not None and b is not None and len(a) == len(b) for a, b in zip(texts, labels, strict=True)):
+            raise DataError(
+                f"{source}: column {column!r} has several texts in a row, and {label!r} a label for each of them, and "
+                "lists of sentences are read as documents. Write a row for each text with its own label, in columns "
+                f"text and label; in pandas: frame.explode({[column, label]}). If they are documents, leave the labels "
+                "out."
+            )
     if label is not None and all(isinstance(cell, list) and len(cell) == 2 for cell in cells):
         raise DataError(
             f"{source}: column {column!r} has two texts in each row, beside {label!r}: they seem to be labelled pairs, "
@@ -155,8 +165,11 @@ def _detect_triplet(rows: Sequence[Row], label: str | None, source: str) -> Dete
     return DetectedKind("pairs", f"the columns {join_names(triplet)}", columns=join_columns(triplet), triplets=True)
 
 
-_JUDGEMENTS = frozenset((*LABEL_NAMES, *JUDGEMENT_NAMES))
+_JUDGEMENTS = frozenset((*LABEL_NAMES, *JUDGEMENT_NAMES, "logit", "logits"))
 """Column names of relevance judgements for the texts of a row."""
+
+_SCORE = "_score"
+"""The end of the names of scores, such as that of a reranker."""
 
 
 def _refuse_judgements(rows: Sequence[Row], layout: Layout | None, source: str) -> None:
@@ -165,7 +178,8 @@ def _refuse_judgements(rows: Sequence[Row], layout: Layout | None, source: str) 
     if layout is None or layout.label is not None or any(side == "negative" for _, side in layout.partners):
         return
     for name in names_in(rows):
-        judges = normalize_name(name) in _JUDGEMENTS or is_distance(name)
+        words = normalize_name(name)
+        judges = words in _JUDGEMENTS or words.endswith(_SCORE) or is_distance(name)
         # A column that says the same in all rows judges nothing.
         if name in layout.columns or not judges or not _numbers_of(rows, name, different=True):
             continue
@@ -216,7 +230,7 @@ def _unknown_columns(rows: Sequence[Row], names: Sequence[str], source: str) -> 
         resolve_columns(names, None, source, example=example_columns(rows))
     except DataError as error:
         objects = describe_objects(rows)
-        if objects and not find_text_columns(rows):
+        if objects and all(has_repeated_values(rows, name) for name in find_text_columns(rows)):
             return DataError(
                 f"{source}: columns of texts could not be found. Its columns: {listed(names)}. By the first rows, "
                 f"{objects}"

@@ -34,11 +34,11 @@ ANSWERS = frozenset(("accept", "reject", "ignore"))
 NO_TEXTS = {*LABEL_NAMES, *SUBSET_NAMES, "class"}
 
 _CODES = re.compile(
-    r"https?://\S+|[a-z]{1,3}[_:-]?\d+|\d+[a-z]{1,3}\d+|"
+    r"https?://\S+|[^\s@]+@[^\s@]+\.[a-z]+|[a-z]{1,3}[_:-]?\d+|\d+[a-z]{1,3}\d+|"
     r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([T ][\d:.+Z-]+)?|[0-9a-f-]{16,}",
     re.IGNORECASE,
 )
-"""URLs, dates and keys: strings that are not texts."""
+"""URLs, addresses of mail, dates and keys: strings that are not texts."""
 
 
 def find_text_columns(rows: Sequence[Row]) -> list[str]:
@@ -87,7 +87,7 @@ def are_texts(values: Iterable[object]) -> bool:
 
 
 def is_code(text: str) -> bool:
-    """Return whether a text is a number, a quantity, a URL, a date or a key."""
+    """Return whether a text is a number, a quantity, an address, a date or a key."""
     return is_number(text) or is_quantity(text) or _CODES.fullmatch(text) is not None
 
 
