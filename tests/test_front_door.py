@@ -13,7 +13,8 @@ import pyarrow as pa
 import pytest
 
 import samesense
-from samesense.cli.command import as_flag, parameters_of
+from samesense.api.library_function import parameters_of
+from samesense.cli.command import as_flag
 from samesense.cli.docstrings import arguments_of
 from samesense.cli.main import COMMANDS
 from samesense.data import sample_path

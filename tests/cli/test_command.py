@@ -10,7 +10,8 @@ import pytest
 from cyclopts import App
 
 from samesense.api.data import read
-from samesense.cli.command import command_of, parameters_of, reads_tables
+from samesense.api.library_function import parameters_of
+from samesense.cli.command import command_of, reads_tables
 from samesense.cli.docstrings import for_terminal, texts_of
 from samesense.cli.main import COMMANDS, app, summary_of
 from samesense.cli.output import FileOrOutput, Json, Several

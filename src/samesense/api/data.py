@@ -9,7 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from samesense.choices import Sampling, check_choice
+from samesense.api.library_function import library_function
+from samesense.choices import Sampling
 from samesense.data.conventions.named_columns import check_columns, columns_named_by
 from samesense.data.rows.sources import (
     Source,
@@ -24,7 +25,6 @@ from samesense.data.rows.sources import (
 )
 from samesense.data.rows.table_options import Header, Quoting, reads_tables
 from samesense.errors import ConfigError, DataError
-from samesense.execution.unread import logs_unread
 from samesense.types import Precision
 
 if TYPE_CHECKING:
@@ -179,13 +179,9 @@ def doctor(  # noqa: PLR0913 - the flags of the command
         DataError: if a source cannot be read.
     """
     from samesense.data.doctor import report_on
+    from samesense.recipes.reading import Reading
 
-    options = {
-        "columns": columns,
-        "label_order": label_order,
-        "label_range": label_range,
-        "drop_bad_rows": drop_bad_rows,
-    }
+    options = vars(Reading(columns, label_order, label_range, drop_bad_rows))
     references = [] if against is None else as_sources(against)
     # Numbered, as references are the keys of a dictionary and two may have one name.
     reference_names = numbered([_name(reference) for reference in references])
@@ -219,8 +215,7 @@ def _name(source: Source) -> str:
     return name_of(source)
 
 
-@logs_unread
-@reads_tables
+@library_function
 def mine_negatives(  # noqa: PLR0913 - the flags of the command
     data: Source,
     *,
@@ -279,7 +274,6 @@ def mine_negatives(  # noqa: PLR0913 - the flags of the command
     from samesense.inference.negatives import Choice
     from samesense.inference.negatives import mine_negatives as run
 
-    check_choice("sampling", sampling, Sampling)
     choice = Choice(
         num_negatives=num_negatives,
         range_min=range_min,

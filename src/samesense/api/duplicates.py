@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from samesense.api.data import labelled_pairs, texts_of
-from samesense.choices import Chunk, DedupBy, ExecutorName, Keep, SearchMethod, Threshold, check_choice, check_named
+from samesense.api.library_function import library_function
+from samesense.choices import Chunk, DedupBy, ExecutorName, Keep, SearchMethod, Threshold, check_named
 from samesense.data.conventions.named_columns import columns_named_by
 from samesense.data.rows.sources import Source, names_among
-from samesense.data.rows.table_options import Header, Quoting, reads_tables
+from samesense.data.rows.table_options import Header, Quoting
 from samesense.errors import ConfigError
 from samesense.execution.progress import stage
-from samesense.execution.unread import logs_unread
 from samesense.types import Precision
 
 if TYPE_CHECKING:
@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-@logs_unread
-@reads_tables
+@library_function
 def dedup(  # noqa: PLR0913 - the flags of the command
     source: Source,
     *,
@@ -93,10 +92,6 @@ def dedup(  # noqa: PLR0913 - the flags of the command
     from samesense.inference.names import place_of
     from samesense.reports.maps import check_mapped, holding_map, save_map
 
-    check_choice("by", by, DedupBy)
-    check_choice("keep", keep, Keep)
-    check_choice("search", search, SearchMethod)
-    check_choice("chunk", chunk, Chunk, optional=True)
     inputs = [*names_among(source), *names_among(pairs), *(place_of(name) for name in names_among(model))]
     with holding_map(map, inputs):
         work_folder = None if work is None else Path(work)
@@ -132,7 +127,6 @@ def _sharing(
 
     if executor is None and workers is None and address is None:
         return None
-    check_choice("executor", executor, ExecutorName, optional=True)
     chosen = choose_executor(executor or "embedded", workers=workers, address=address, default_workers=cores())
     if work is None:
         raise ConfigError(
@@ -157,8 +151,7 @@ def _map_of(deduplicated: Deduplicated, model: str) -> TextMap:
     )
 
 
-@logs_unread
-@reads_tables
+@library_function
 def match(  # noqa: PLR0913 - the flags of the command
     source: Source,
     target: Source,
@@ -208,8 +201,6 @@ def match(  # noqa: PLR0913 - the flags of the command
 
     # Before anything is read: two large files may take minutes.
     check_top(top, one_to_one=one_to_one)
-    check_choice("search", search, SearchMethod)
-    check_choice("chunk", chunk, Chunk, optional=True)
     work_folder = None if work is None else Path(work)
     sharing = _sharing(model, precision, executor, workers, address, work_folder)
     texts = texts_of(source, columns)

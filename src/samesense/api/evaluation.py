@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from samesense.api.data import Scale, labelled_pairs
-from samesense.choices import CalibrationMap, ThresholdTarget, check_choice, check_list, check_named, words_of
+from samesense.api.library_function import library_function
+from samesense.choices import CalibrationMap, ThresholdTarget, check_list, check_named, words_of
 from samesense.data.rows.sources import Source, as_sources, names_among
-from samesense.data.rows.table_options import Header, Quoting, reads_tables
+from samesense.data.rows.table_options import Header, Quoting
 from samesense.errors import ConfigError, DataError, ModelError, UnfinishedError, UnwrittenError
 from samesense.execution.progress import stage
-from samesense.execution.unread import logs_unread
 from samesense.types import Precision
 
 if TYPE_CHECKING:
@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-@logs_unread
-@reads_tables
+@library_function
 def evaluate(  # noqa: PLR0913 - the flags of the command
     model: Any,
     data: Source | Sequence[Source] = (),
@@ -83,18 +82,14 @@ def evaluate(  # noqa: PLR0913 - the flags of the command
     from samesense.evaluation.suites import find_tasks
     from samesense.inference.models.load import load
     from samesense.inference.names import place_of
+    from samesense.recipes.reading import Reading
     from samesense.reports.store import append_results, check_results
     from samesense.results.results import Results
 
     if output is not None:
         # Checked now: an evaluation of hours must not end with a file that cannot be written.
         check_results(output, [*names_among(data), *names_among(texts), *map(place_of, names_among(model))])
-    reading = {
-        "columns": columns,
-        "label_order": label_order,
-        "label_range": label_range,
-        "drop_bad_rows": drop_bad_rows,
-    }
+    reading = vars(Reading(columns, label_order, label_range, drop_bad_rows))
     selected = find_tasks(data, words_of(suites), fast=fast, reading=reading)
     # Said before the evaluation, which may take hours, and not after it.
     for line in selected.unfit:
@@ -152,8 +147,7 @@ def _failing(failures: list[_Failure], task: Task, *, alone: bool) -> Iterator[N
             raise
 
 
-@logs_unread
-@reads_tables
+@library_function
 def compare(  # noqa: PLR0913 - the flags of the command
     models: Sequence[Any] | Mapping[str, Any],
     data: Source | Sequence[Source] = (),
@@ -205,18 +199,14 @@ def compare(  # noqa: PLR0913 - the flags of the command
     from samesense.recipes.compare.models import places_of
     from samesense.recipes.compare.recipe import compare as run
     from samesense.recipes.compare.sentences import read_topics
+    from samesense.recipes.reading import Reading
     from samesense.reports.store import append_results, check_results
     from samesense.results.results import Results
 
     check_list("models", models)
     if runs is not None:
         check_list("runs", runs)
-    reading = {
-        "columns": columns,
-        "label_order": label_order,
-        "label_range": label_range,
-        "drop_bad_rows": drop_bad_rows,
-    }
+    reading = vars(Reading(columns, label_order, label_range, drop_bad_rows))
     inputs = [*names_among(data), *names_among(texts), *names_among(sentences), *places_of(models)]
     if output is not None:
         check_place(output, inputs)
@@ -282,8 +272,7 @@ def _fit_texts(texts: Source | Sequence[Source] | None) -> list[str] | None:
     return [text for source in as_sources(texts) for text in unlabelled_texts(source)]
 
 
-@logs_unread
-@reads_tables
+@library_function
 def calibrate(  # noqa: PLR0913 - the flags of the command
     model: str | Path,
     data: Source | None = None,
@@ -337,17 +326,11 @@ def calibrate(  # noqa: PLR0913 - the flags of the command
     from samesense.inference.models.load import load
     from samesense.inference.names import place_of
     from samesense.places import check_place, holding
+    from samesense.recipes.reading import Reading
     from samesense.reports.figures.plot import check_figure, save_plot
 
-    check_choice("map", map, CalibrationMap)
-    check_choice("decide", decide, ThresholdTarget)
     model = check_named(model)
-    reading = {
-        "columns": columns,
-        "label_order": label_order,
-        "label_range": label_range,
-        "drop_bad_rows": drop_bad_rows,
-    }
+    reading = vars(Reading(columns, label_order, label_range, drop_bad_rows))
     if data is None:
         scorer, pairs = _held_out_scores(model, reading)
     else:

@@ -8,12 +8,11 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from samesense.choices import check_choice
+from samesense.api.library_function import library_function
 from samesense.data.rows.sources import leads_to
-from samesense.data.rows.table_options import Header, Quoting, reads_tables
+from samesense.data.rows.table_options import Header, Quoting
 from samesense.errors import ConfigError
 from samesense.execution.progress import stage
-from samesense.execution.unread import logs_unread
 from samesense.inference.collection.conditions import Where
 from samesense.results.markup import one_line
 from samesense.results.shown import RowList
@@ -51,7 +50,7 @@ class Index:
     def _repr_html_(self) -> str:
         return f"<p>{escape(repr(self))}</p>"
 
-    @logs_unread
+    @library_function
     def query(
         self,
         text: str,
@@ -87,8 +86,7 @@ class Index:
         answers = self.collection.query([text], self.embedder, top=top, where=where, exact=exact, hybrid=hybrid)
         return RowList(answers[0])
 
-    @logs_unread
-    @reads_tables
+    @library_function
     def update(self, *, strict: bool = False, encoding: str | None = None) -> ReadingReport:
         """Bring a collection of documents up to date with its files: only new and changed ones are encoded.
 
@@ -150,8 +148,7 @@ def _describe(entry: Entry) -> str:
     return one_line(f"id {entry.id}, {metadata}" if metadata else f"id {entry.id}")
 
 
-@logs_unread
-@reads_tables
+@library_function
 def build_index(  # noqa: PLR0913 - each is one flag of the command
     folder: str | Path,
     sources: str | Path | Sequence[str | Path],
@@ -208,12 +205,9 @@ def build_index(  # noqa: PLR0913 - each is one flag of the command
         'docs/timetable.pdf'
     """
     from samesense.inference.collection.build import prepare
-    from samesense.inference.collection.store import Approximate, Dtype
     from samesense.places import check_folder
 
     names = _checked_names(sources)
-    check_choice("vectors", vectors, Dtype)
-    check_choice("approximate", approximate, Approximate)
     prepared = prepare(
         names,
         columns=columns,

@@ -9,13 +9,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from samesense.choices import PairsBy, ScaleName, check_choice, check_count, check_output_name
+from samesense.api.library_function import library_function
+from samesense.choices import PairsBy, ScaleName, check_count
 from samesense.data.conventions.named_columns import split_columns
 from samesense.data.rows.sources import Source, in_memory, name_of, names_among, rereadable
-from samesense.data.rows.table_options import Header, Quoting, reads_tables
+from samesense.data.rows.table_options import Header, Quoting
 from samesense.encoder.names import DEFAULT
 from samesense.errors import ConfigError, DataError, MissingExtraError
-from samesense.execution.unread import log_unread_now, logs_unread
+from samesense.execution.unread import log_unread_now
 from samesense.inference.names import place_of, split_kind
 from samesense.results.shown import Shown
 from samesense.types import Precision
@@ -60,8 +61,7 @@ class Labelled(Shown):
         return line
 
 
-@logs_unread
-@reads_tables
+@library_function
 def label(  # noqa: PLR0913 - the flags of the command
     source: Source,
     *,
@@ -118,9 +118,6 @@ def label(  # noqa: PLR0913 - the flags of the command
 
     from samesense.inference.labelling.file import open_labels
 
-    check_output_name(output)
-    check_choice("pairs_by", pairs_by, PairsBy)
-    check_choice("scale", scale or DEFAULT_SCALE, ScaleName)
     _check(pairs, pairs_by, model, other)
     _check_for_scorer(scorer, scale, max_calls, port)
     scale = scale or DEFAULT_SCALE

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from samesense.api.data import Scale, labelled_pairs
-from samesense.choices import check_named, check_output_name, words_of
+from samesense.api.library_function import library_function
+from samesense.choices import check_named, words_of
 from samesense.data.rows.sources import Source, as_sources, names_among, short_name
-from samesense.data.rows.table_options import Header, Quoting, reads_tables
+from samesense.data.rows.table_options import Header, Quoting
 from samesense.data.sentences import unlabelled_texts
 from samesense.errors import ConfigError
 from samesense.execution.torch_import import loading_torch
-from samesense.execution.unread import logs_unread
 
 if TYPE_CHECKING:
     from samesense.inference.onnx.format import Description
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-@logs_unread
-@reads_tables
+@library_function
 def export(  # noqa: PLR0913 - the flags of the command
     model: str | Path,
     *,
@@ -62,7 +61,6 @@ def export(  # noqa: PLR0913 - the flags of the command
         label_order, label_range, drop_bad_rows: see :func:`samesense.read`.
         overwrite: replace what is in the folder.
     """
-    check_output_name(output)
     model = check_named(model)
     with loading_torch():
         from samesense.encoder.saving.storage import check_free
@@ -71,18 +69,14 @@ def export(  # noqa: PLR0913 - the flags of the command
         from samesense.inference.names import place_of
         from samesense.inference.onnx.export import RangeTexts
         from samesense.inference.onnx.export import export as write
+    from samesense.recipes.reading import Reading
 
     if range_texts is not None and not openvino_int8:
         raise ConfigError("`range_texts` are for `openvino_int8`; received them without it. Give both, or neither.")
     check_free(
         Path(output), overwrite=overwrite, inputs=[place_of(model), *names_among(data), *names_among(range_texts)]
     )
-    options = {
-        "columns": columns,
-        "label_order": label_order,
-        "label_range": label_range,
-        "drop_bad_rows": drop_bad_rows,
-    }
+    options = vars(Reading(columns, label_order, label_range, drop_bad_rows))
     pairs = None if data is None else labelled_pairs(data, **options)
     ranges = None
     if range_texts is not None:

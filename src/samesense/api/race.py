@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from samesense.api.data import Scale
-from samesense.choices import check_list, check_output_name
+from samesense.api.library_function import library_function
+from samesense.choices import check_list
 from samesense.data.rows.sources import Source
-from samesense.data.rows.table_options import Header, Quoting, reads_tables
-from samesense.execution.unread import logs_unread
+from samesense.data.rows.table_options import Header, Quoting
 
 if TYPE_CHECKING:
     from samesense.recipes.race.board import RaceResult
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 # Functions import what they use, so that ``import samesense`` and --help load neither torch nor transformers.
 
 
-@logs_unread
-@reads_tables
+@library_function
 def race(  # noqa: PLR0913 - the flags of the command
     data: Source,
     *,
@@ -72,7 +71,6 @@ def race(  # noqa: PLR0913 - the flags of the command
     from samesense.recipes.race.entrants import check_selecting
     from samesense.recipes.reading import Reading
 
-    check_output_name(output)
     # The budget counts from the call: reading and the import of torch use it up too.
     begun = now()
     seconds = seconds_of(budget)

@@ -10,11 +10,11 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from samesense.choices import DecimalMark, Threshold, check_choice
+from samesense.api.library_function import library_function
+from samesense.choices import DecimalMark, Threshold
 from samesense.data.rows.sources import Source, in_memory, rereadable
-from samesense.data.rows.table_options import Header, Quoting, reads_tables
+from samesense.data.rows.table_options import Header, Quoting
 from samesense.errors import ConfigError, DataError
-from samesense.execution.unread import logs_unread
 from samesense.failures import writing
 from samesense.scratch import ScratchFolder
 from samesense.types import Precision
@@ -24,8 +24,7 @@ from samesense.types import Precision
 logger = logging.getLogger(__name__)
 
 
-@logs_unread
-@reads_tables
+@library_function
 def score(  # noqa: PLR0913 - the flags of the command
     source: Source,
     *,
@@ -86,7 +85,6 @@ def score(  # noqa: PLR0913 - the flags of the command
     from samesense.inference.scoring.summary import missing_texts
 
     check_options(threshold, min_precision)
-    check_choice("decimal", decimal, DecimalMark, optional=True)
     if output is not None and in_memory(source):
         raise ConfigError("`output` is for a table in a file; a table in memory comes back as one. Leave it out.")
     options = WritingOptions("-" if output is None else str(output), decimal, excel, overwrite)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from samesense.choices import ExplainBy, SimilarityBy, check_choice, check_count
+from samesense.api.library_function import library_function
+from samesense.choices import ExplainBy, SimilarityBy, check_count
 from samesense.data.rows.sources import warn_of_compared_names
 from samesense.errors import DataError
-from samesense.execution.unread import logs_unread
 from samesense.types import Pair, Precision
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # Functions import what they use, so that ``import samesense`` and --help load neither torch nor transformers.
 
 
-@logs_unread
+@library_function
 def similarity(
     model: Any,
     text1: str | Sequence[Pair] | Sequence[str],
@@ -52,7 +52,6 @@ def similarity(
     """
     from samesense.inference.models.load import load
 
-    check_choice("by", by, SimilarityBy)
     pairs = _pairs(text1, text2)
     texts = [text for pair in pairs for text in pair]
     path = None if calibration is None else Path(calibration)
@@ -95,7 +94,7 @@ def _pairs(text1: Any, text2: Any) -> list[Pair]:
     return checked_pairs(pairs)
 
 
-@logs_unread
+@library_function
 def explain(
     model: Any,
     text1: str,
@@ -123,8 +122,6 @@ def explain(
     """
     from samesense.inference.models.load import load
 
-    check_choice("by", by, ExplainBy)
-    check_choice("precision", precision, Precision)
     check_count("top", top)
     if not isinstance(text1, str) or not isinstance(text2, str):
         raise DataError(

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from samesense.api.data import Scale, labelled_pairs
-from samesense.choices import check_list, check_output_name
+from samesense.api.library_function import library_function
+from samesense.choices import check_list
 from samesense.data.rows.sources import Source, as_sources, in_memory, name_of
-from samesense.data.rows.table_options import Header, Quoting, reads_tables
+from samesense.data.rows.table_options import Header, Quoting
 from samesense.errors import ConfigError
 from samesense.execution.torch_import import loading_torch
-from samesense.execution.unread import logs_unread
 from samesense.places import check_outside
 
 if TYPE_CHECKING:
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 # Functions import what they use, so that ``import samesense`` and --help load neither torch nor transformers.
 
 
-@logs_unread
-@reads_tables
+@library_function
 def train(  # noqa: PLR0913 - the flags of the command
     data: Source,
     *,
@@ -84,7 +83,6 @@ def train(  # noqa: PLR0913 - the flags of the command
     from samesense.recipes.planning.plan import plan
     from samesense.recipes.reading import Reading
 
-    check_output_name(output)
     reading = Reading(columns, label_order, label_range, drop_bad_rows)
     planned = plan(
         data,
@@ -100,8 +98,7 @@ def train(  # noqa: PLR0913 - the flags of the command
     return planned.run(output, resume=resume, overwrite=overwrite)
 
 
-@logs_unread
-@reads_tables
+@library_function
 def cross_validate(  # noqa: PLR0913 - the flags of the command
     data: Source,
     *,
@@ -140,15 +137,13 @@ def cross_validate(  # noqa: PLR0913 - the flags of the command
     from samesense.recipes.reading import Reading
     from samesense.results.results import Results
 
-    check_output_name(output)
     reading = Reading(columns, label_order, label_range, drop_bad_rows)
     # Nothing selects within a fold, so that no pair is held out for it.
     planned = plan(data, method=method, dev="none", config=config, settings=settings, reading=reading)
     return Results(planned.cross_validate(str(folds), output, resume=resume, overwrite=overwrite))
 
 
-@logs_unread
-@reads_tables
+@library_function
 def distil(  # noqa: PLR0913 - the flags of the command
     sentences: Source,
     *,
@@ -187,7 +182,6 @@ def distil(  # noqa: PLR0913 - the flags of the command
     from samesense.recipes.distil.settings import choose_distil
     from samesense.recipes.unsupervised.settings import read_bare
 
-    check_output_name(output)
     overrides = settings if student is None else {**settings, "model": student}
     if isinstance(overrides.get("teacher"), str):
         # pydantic takes no string for a tuple.
@@ -204,8 +198,7 @@ def distil(  # noqa: PLR0913 - the flags of the command
     )
 
 
-@logs_unread
-@reads_tables
+@library_function
 def pretrain(
     documents: Source,
     *,
@@ -236,7 +229,6 @@ def pretrain(
     from samesense.recipes.pretrain.settings import PretrainSettings
     from samesense.recipes.settings import bind
 
-    check_output_name(output)
     # Before torch is imported, so that a wrong setting shows at once.
     chosen = bind(PretrainSettings, {**settings, "model": model})
     with loading_torch():
@@ -244,8 +236,7 @@ def pretrain(
     return run(as_sources(documents), chosen, Path(output), resume=resume, overwrite=overwrite)
 
 
-@logs_unread
-@reads_tables
+@library_function
 def origin(
     documents: Source,
     *,
@@ -279,7 +270,6 @@ def origin(
     from samesense.recipes.origin.settings import choose_origin
     from samesense.recipes.stages import read_stages
 
-    check_output_name(output)
     sources = as_sources(documents)
     if any(map(in_memory, sources)):
         raise ConfigError(
@@ -297,7 +287,7 @@ def origin(
     return Path(output)
 
 
-@logs_unread
+@library_function
 def harvest(*, origin: str | Path, output: str | Path, config: str | None = None, **settings: Any) -> HarvestSummary:
     """Score sentence pairs of an Origin's own corpus, at scale and resumably, to train a fast model on.
 
@@ -311,12 +301,11 @@ def harvest(*, origin: str | Path, output: str | Path, config: str | None = None
     from samesense.recipes.harvest.settings import HarvestSettings
     from samesense.recipes.settings import bind, read_settings
 
-    check_output_name(output)
     chosen = bind(HarvestSettings, {} if config is None else read_settings(config), settings)
     return make(Path(origin), Path(output), chosen)
 
 
-@logs_unread
+@library_function
 def sweep(
     file: str | Path,
     *,
@@ -354,7 +343,6 @@ def sweep(
     from samesense.recipes.sweep.run import check_output, run
     from samesense.results.shown import Markdown
 
-    check_output_name(output)
     if datasets is not None:
         check_list("datasets", datasets)
     check_output(Path(output))

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from samesense.api.data import labelled_pairs, texts_of
-from samesense.choices import BackendOption, Chunk, Threshold, check_choice, check_count, check_named, check_output_name
+from samesense.api.library_function import library_function
+from samesense.choices import BackendOption, Chunk, Threshold, check_count, check_named
 from samesense.data.rows.sources import Source, as_sources, names_among, short_name
-from samesense.data.rows.table_options import Header, Quoting, reads_tables
+from samesense.data.rows.table_options import Header, Quoting
 from samesense.errors import ConfigError, DataError, ModelError, UnwrittenError
 from samesense.execution.progress import stage
-from samesense.execution.unread import logs_unread
 from samesense.failures import DAMAGED
 from samesense.hashes import rows_hash
 from samesense.types import Precision, TaskName
@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-@logs_unread
-@reads_tables
+@library_function
 def encode(  # noqa: PLR0913 - each is one flag of the command
     model: Any,
     source: Source,
@@ -80,8 +79,6 @@ def encode(  # noqa: PLR0913 - each is one flag of the command
     from samesense.inference.encode import encode_with_bar
     from samesense.inference.models.load import load
 
-    check_choice("chunk", chunk, Chunk, optional=True)
-    check_choice("task", task, TaskName, optional=True)
     texts = texts_of(source, columns)
     encoder = load(
         model,
@@ -133,8 +130,7 @@ def _unit_vectors(model: Any, texts: list[str], precision: Precision, chunk: Chu
     return encode_with_bar(load(model, precision=precision, texts=texts), texts, normalize=True, chunk=chunk)
 
 
-@logs_unread
-@reads_tables
+@library_function
 def mine(  # noqa: PLR0913 - the flags of the command
     source: Source,
     *,
@@ -169,7 +165,6 @@ def mine(  # noqa: PLR0913 - the flags of the command
     from samesense.inference.search.mining import MinedPairs, check_mining
     from samesense.inference.search.mining import mine as run
 
-    check_choice("chunk", chunk, Chunk, optional=True)
     # The calibration is a small file, read before the texts and the model.
     lowest = threshold_of(model, threshold)
     check_mining(top, lowest)
@@ -177,8 +172,7 @@ def mine(  # noqa: PLR0913 - the flags of the command
     return MinedPairs(run(_unit_vectors(model, texts, precision, chunk), top=top, threshold=lowest), texts)
 
 
-@logs_unread
-@reads_tables
+@library_function
 def rerank(  # noqa: PLR0913 - the flags of the command
     source: Source,
     *,
@@ -232,8 +226,7 @@ def rerank(  # noqa: PLR0913 - the flags of the command
     return RowList(run(query, texts, finder.encode, scorer.scores, top, noise=noise))
 
 
-@logs_unread
-@reads_tables
+@library_function
 def whiten(  # noqa: PLR0913 - the flags of the command
     model: str | Path,
     texts: Source | Sequence[Source],
@@ -275,7 +268,6 @@ def whiten(  # noqa: PLR0913 - the flags of the command
     from samesense.inference.names import place_of
     from samesense.locks import only_writer_of
 
-    check_output_name(output)
     model = check_named(model)
     sentences = [text for source in as_sources(texts) for text in unlabelled_texts(source, columns)]
     if len(sentences) < 2:
@@ -308,8 +300,7 @@ def whiten(  # noqa: PLR0913 - the flags of the command
     return whitening
 
 
-@logs_unread
-@reads_tables
+@library_function
 def drift(  # noqa: PLR0913 - the flags of the command
     old: Any,
     new: Any,

@@ -14,12 +14,13 @@ from dataclasses import is_dataclass
 from functools import reduce, wraps
 from operator import or_
 from pathlib import Path
-from types import NoneType, SimpleNamespace, UnionType
-from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+from types import NoneType, UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
 
 from cyclopts import Group, Parameter
 
 from samesense.api.data import read
+from samesense.api.library_function import parameters_of
 from samesense.cli.docstrings import arguments_of, for_terminal, paragraphs_of, texts_of
 from samesense.data.rows.table_options import OPTIONS, TableOptions, table_options
 from samesense.urls import Name
@@ -84,22 +85,6 @@ def reads_tables(command: Command) -> Command:
 
     own = [_described(parameter, arguments_of(command)) for parameter in parameters_of(command).values()]
     return _with_signature(run, [*own, *described], "\n\n".join(paragraphs_of(command)))
-
-
-def parameters_of(function: Function) -> dict[str, inspect.Parameter]:
-    """Return the named parameters of a function by name, with types in place of strings.
-
-    The type that the function returns is not resolved: it may be one that is imported for type checkers only.
-    """
-    # Types are looked up in the module of the function, not in that of its decorators.
-    plain = inspect.unwrap(function, stop=lambda wrapper: hasattr(wrapper, "__signature__"))
-    annotations = {name: text for name, text in plain.__annotations__.items() if name != "return"}
-    hints = get_type_hints(SimpleNamespace(__annotations__=annotations), plain.__globals__, include_extras=True)
-    return {
-        name: parameter.replace(annotation=hints.get(name, Any))
-        for name, parameter in inspect.signature(plain).parameters.items()
-        if parameter.kind is not inspect.Parameter.VAR_KEYWORD and name != "self"
-    }
 
 
 def as_flag(parameter: inspect.Parameter) -> inspect.Parameter:
