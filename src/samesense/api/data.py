@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from samesense.data.tuples.data import TupleData
     from samesense.types import Score
 
-# Functions import what they use, so that ``import samesense`` and --help load neither torch nor transformers.
-
 logger = logging.getLogger(__name__)
 
 Scale = tuple[float, float]

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from samesense.inference.models.model import Model
     from samesense.reports.text_map import TextMap
 
-# Functions import what they use, so that ``import samesense`` and --help load neither torch nor transformers.
-
 logger = logging.getLogger(__name__)
 
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from samesense.results.results import Results
     from samesense.types import Evidence, Result
 
-# Functions import what they use, so that ``import samesense`` and --help load neither torch nor transformers.
-
 logger = logging.getLogger(__name__)
 
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from samesense.inference.collection.embedder import Embedder
     from samesense.inference.collection.entries import Entry
 
-# Functions import what they use, so that ``import samesense`` and --help load neither torch nor transformers.
-
 
 class Index:
     """A collection on disk with the model that it was built with; see :func:`build_index` and :func:`open_index`.

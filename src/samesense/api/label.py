@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from samesense.inference.models.model import Model
     from samesense.types import Pair, Score
 
-# Functions import what they use, so that ``import samesense`` and --help load neither torch nor transformers.
-
 logger = logging.getLogger(__name__)
 
 DEFAULT_SCALE: ScaleName = "0-5"

@@ -19,8 +19,6 @@ from samesense.execution.torch_import import loading_torch
 if TYPE_CHECKING:
     from samesense.inference.onnx.format import Description
 
-# Functions import what they use, so that ``import samesense`` and --help load neither torch nor transformers.
-
 logger = logging.getLogger(__name__)
 
 

@@ -15,8 +15,6 @@ from samesense.data.rows.table_options import Header, Quoting
 if TYPE_CHECKING:
     from samesense.recipes.race.board import RaceResult
 
-# Functions import what they use, so that ``import samesense`` and --help load neither torch nor transformers.
-
 
 @library_function
 def race(  # noqa: PLR0913 - the flags of the command

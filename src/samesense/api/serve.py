@@ -18,9 +18,6 @@ from samesense.types import Precision
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-# Functions import what they use, so that ``import samesense`` and --help load neither torch nor transformers.
-
-
 LIMITS = Limits()
 
 MODELS_VARIABLE = "SAMESENSE_MODELS"

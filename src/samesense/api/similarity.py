@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from samesense.inference.sentences import SentenceMatches
     from samesense.types import Scores
 
-# Functions import what they use, so that ``import samesense`` and --help load neither torch nor transformers.
-
 
 @library_function
 def similarity(

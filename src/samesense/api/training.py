@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from samesense.results.results import Results
     from samesense.results.shown import Markdown
 
-# Functions import what they use, so that ``import samesense`` and --help load neither torch nor transformers.
-
 
 @library_function
 def train(  # noqa: PLR0913 - the flags of the command

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from samesense.results.shown import RowList
     from samesense.types import Embeddings
 
-# Functions import what they use, so that ``import samesense`` and --help load neither torch nor transformers.
-
 logger = logging.getLogger(__name__)
 
 

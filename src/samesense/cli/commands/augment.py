@@ -6,8 +6,6 @@ from samesense.cli.command import reads_tables
 from samesense.cli.output import Json, Several, logger, put, put_json
 from samesense.data.tuples.augmentations import PARAPHRASER, AugmentName
 
-# Commands import what they use when they run, so that --help and completion stay quick.
-
 
 @reads_tables
 def augment(

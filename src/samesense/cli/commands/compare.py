@@ -14,8 +14,6 @@ from samesense.results.results import Results
 if TYPE_CHECKING:
     from samesense.reports.report import Report
 
-# Commands import what they use when they run, so that --help and completion stay quick.
-
 
 @command_of(evaluation.compare)
 def compare(

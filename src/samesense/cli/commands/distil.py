@@ -29,8 +29,6 @@ from samesense.recipes.distil.settings import DistilSettings, choose_distil
 from samesense.recipes.unsupervised.settings import read_bare
 from samesense.training.manifest import FILE
 
-# Commands import what they use when they run, so that --help and completion stay quick.
-
 Flags: Any = flags({"distil": DistilSettings}, without=("model",))
 
 

@@ -21,9 +21,6 @@ from samesense.urls import Name
 if TYPE_CHECKING:
     from samesense.execution.shards.tasks import Executor
 
-# Commands import what they use when they run, so that --help and completion stay quick.
-
-
 _SHARDS = Group("Many files by many workers", sort_key=1)
 
 

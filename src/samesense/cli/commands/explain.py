@@ -8,8 +8,6 @@ from samesense.api import similarity as api
 from samesense.cli.command import command_of
 from samesense.cli.output import Json, Text, put, put_json
 
-# Commands import what they use when they run, so that --help and completion stay quick.
-
 
 @command_of(api.explain)
 def explain(model: Text, text1: Text, text2: Text, /, *, json: Json = False, **options: Any) -> None:

@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from samesense.inference.collection.collection import Collection, SearchHit
     from samesense.inference.collection.embedder import Embedder
 
-# Commands import what they use when they run, so that --help and completion stay quick.
-
-
 Folder = Annotated[Path, Parameter(help="the collection.")]
 Sources = Annotated[list[str], Parameter(negative="")]
 MovedModel = Annotated[str | None, Parameter(help="where the collection's model is now, if it has moved.")]

@@ -8,8 +8,6 @@ from samesense.api import use
 from samesense.cli.command import command_of
 from samesense.cli.output import DropTexts, FileOrInput, Json, logger, put_json, put_row
 
-# Commands import what they use when they run, so that --help and completion stay quick.
-
 
 @command_of(use.mine)
 def mine(source: FileOrInput, /, *, drop_bad_rows: DropTexts = False, json: Json = False, **options: Any) -> None:

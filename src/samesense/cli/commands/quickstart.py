@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from samesense.reports.run_verdict import Verdict
     from samesense.types import Evidence
 
-# Commands import what they use when they run, so that --help and completion stay quick.
-
 SHOWN = 3
 """Test pairs to show among those on which the two models differ."""
 

@@ -8,8 +8,6 @@ from samesense.api import race as api
 from samesense.cli.command import command_of
 from samesense.cli.output import RERUN, Json, Output, Several, on_interrupt, put, put_json
 
-# Commands import what they use when they run, so that --help and completion stay quick.
-
 
 @command_of(api.race)
 def race(data: Several, /, *, output: Output, json: Json = False, **options: Any) -> None:

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from samesense.inference.calibration.calibration import Calibration
     from samesense.inference.models.model import Model
 
-# Commands import what they use when they run, so that --help and completion stay quick.
-
 
 @reads_tables
 @command_of(api.similarity)

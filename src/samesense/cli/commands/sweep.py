@@ -21,8 +21,6 @@ from samesense.places import holding
 if TYPE_CHECKING:
     from samesense.recipes.sweep.plan import Plan
 
-# Commands import what they use when they run, so that --help and completion stay quick.
-
 
 @command_of(training.sweep)
 def sweep(
