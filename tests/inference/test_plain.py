@@ -18,10 +18,9 @@ from samesense.encoder.names import default_folder
 from samesense.execution.unread import counted
 from samesense.inference.models.load import load
 from samesense.inference.plain.activations import erf
-from samesense.inference.plain.errors import NotPlainError
 from samesense.inference.plain.files import model_files_hash
 from samesense.inference.plain.folder import open_plain
-from samesense.inference.plain.weights import Weights
+from samesense.inference.plain.weights import NotPlainError, Weights
 from tests.command import run_command
 from tests.inference import plain_models
 from tests.inference.plain_models import MODULES, TEXTS, TRUNKS, bert, static

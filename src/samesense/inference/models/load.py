@@ -270,8 +270,8 @@ def _open_by_numpy(name: str, pooling: PoolingName | None, options: _Options) ->
     if sum(map(len, texts)) > MOST_LETTERS:
         return None
     # Loads the tokenizers, which other backends bring along themselves.
-    from samesense.inference.plain.errors import NotPlainError
     from samesense.inference.plain.folder import open_plain
+    from samesense.inference.plain.weights import NotPlainError
 
     folder = Path(resolve(name))
     if not folder.is_dir():  # a hub name: its newest version is requested from the hub

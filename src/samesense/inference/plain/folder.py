@@ -19,11 +19,10 @@ from samesense.encoder.model_files import ADAPTERS
 from samesense.inference.onnx.format import Description
 from samesense.inference.onnx.token_encoder import SETTINGS, cut_to
 from samesense.inference.plain.encoder import NumpyEncoder, PooledTransformer, StaticMean, Trunk
-from samesense.inference.plain.errors import NotPlainError
 from samesense.inference.plain.modules import Map, Pooling, chosen_pooling, read_layers, read_map, read_pooling
 from samesense.inference.plain.tokenizer import read_bare_tokenizer, read_settings, read_tokenizer
 from samesense.inference.plain.transformer import Transformer
-from samesense.inference.plain.weights import FILE, Weights
+from samesense.inference.plain.weights import FILE, NotPlainError, Weights
 from samesense.types import PoolingName
 
 if TYPE_CHECKING:

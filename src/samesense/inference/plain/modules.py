@@ -10,8 +10,7 @@ import numpy as np
 
 from samesense.encoder.layer_pooling import layer_weights, name_layer_pooling
 from samesense.inference.plain.activations import OF_TORCH, identity, layer_norm
-from samesense.inference.plain.errors import NotPlainError
-from samesense.inference.plain.weights import FILE, Array, Weights
+from samesense.inference.plain.weights import FILE, Array, NotPlainError, Weights
 from samesense.types import PoolingName
 
 Pool = Callable[[Array], Array]

@@ -13,7 +13,7 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
-from samesense.inference.plain.errors import NotPlainError
+from samesense.inference.plain.weights import NotPlainError
 
 FILE = "tokenizer.json"
 SETTINGS = "tokenizer_config.json"

@@ -15,9 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from samesense.inference.plain.activations import OF_TRANSFORMERS, layer_norm, softmax
-from samesense.inference.plain.errors import NotPlainError
 from samesense.inference.plain.kinds import KINDS, Kind
-from samesense.inference.plain.weights import Array, Weights
+from samesense.inference.plain.weights import Array, NotPlainError, Weights
 
 Ids = npt.NDArray[np.int64]
 

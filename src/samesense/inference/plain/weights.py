@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from samesense.inference.plain.errors import NotPlainError
-
 Array = npt.NDArray[np.float32]
 
 FILE = "model.safetensors"
@@ -20,6 +18,10 @@ LONGEST_HEADER = 100_000_000
 """Most bytes of a header, by the specification of the format."""
 
 _DTYPES = {"F64": np.float64, "F32": np.float32, "F16": np.float16, "BF16": np.uint16}
+
+
+class NotPlainError(Exception):
+    """The model needs torch; the message says why. Users do not see it, because torch is used then."""
 
 
 class Weights:

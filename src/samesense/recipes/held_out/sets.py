@@ -17,10 +17,8 @@ from samesense.data.sampling import draw_positions
 from samesense.data.tuples.data import HeldOutAnchors, HeldOutTexts, TupleData
 from samesense.errors import ConfigError, DataError
 from samesense.evaluation.sts import StsTask
-from samesense.recipes.held_out.anchor_set import AnchorSet
-from samesense.recipes.held_out.class_set import ClassSet
 from samesense.recipes.held_out.cross_validation import CrossValidation
-from samesense.recipes.held_out.section_set import SectionSet
+from samesense.recipes.held_out.unlabelled_sets import AnchorSet, ClassSet, SectionSet
 from samesense.recipes.settings import EncoderSettings
 from samesense.reports.run_verdict import CROSS_FITTED, OUT_OF_FOLD, Role
 from samesense.training.settings import TrainerSettings

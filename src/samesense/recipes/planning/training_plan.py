@@ -23,12 +23,10 @@ from samesense.execution.ranks import is_main
 from samesense.execution.timing import clock_time
 from samesense.files import write_json_lines
 from samesense.places import check_folder
-from samesense.recipes.held_out.anchor_set import AnchorSet
-from samesense.recipes.held_out.class_set import ClassSet
 from samesense.recipes.held_out.cross_validation import CrossValidation
 from samesense.recipes.held_out.pairs import DEV, HELD_OUT_TUPLES, TEST, write_pairs
-from samesense.recipes.held_out.section_set import SectionSet
 from samesense.recipes.held_out.sets import ComparedSet, Sets, sets_of, sets_of_run
+from samesense.recipes.held_out.unlabelled_sets import AnchorSet, ClassSet, SectionSet
 from samesense.recipes.methods import Method
 from samesense.recipes.mixed.data import Mixture
 from samesense.recipes.planning.dev_split import describe_leaks, describe_shared, iterate_texts

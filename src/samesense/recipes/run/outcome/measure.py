@@ -13,9 +13,8 @@ from samesense.data.overlap import count_trained_anchors, count_trained_pairs
 from samesense.encoder.cosine import unit
 from samesense.errors import DataError, ModelError
 from samesense.inference.models.model import Model
-from samesense.recipes.held_out.anchor_set import AnchorSet
-from samesense.recipes.held_out.class_set import ClassSet
 from samesense.recipes.held_out.sets import ComparedSet, Sets, VerdictSet
+from samesense.recipes.held_out.unlabelled_sets import AnchorSet, ClassSet
 from samesense.reports.run_verdict import OUT_OF_FOLD, Finding, Verdict, compare
 from samesense.results.measures import measure_of
 from samesense.types import Floats, Result, Scores, TaskResult
@@ -72,14 +71,15 @@ def measure(
         scored = (unbiased or {}).get(compared_set.name)
         try:
             by_set[compared_set.name] = compared_set.task.evaluate(
-                model if scored is None else _standing_in(model, scored)
+                model if scored is None else standing_in(model, scored)
             )
         except (DataError, ModelError) as error:
             failures[compared_set.name] = str(error)
     return Measured(by_set, failures, model, random_cosines(model, texts))
 
 
-def _standing_in(model: Model, unbiased: UnbiasedScores) -> Model:
+def standing_in(model: Model, unbiased: UnbiasedScores) -> Model:
+    """Return a model that gives these scores in place of its own."""
     return Model(score=lambda pairs: unbiased.scores, name=model.name, protocol=unbiased.protocol, seed=model.seed)
 
 

@@ -17,7 +17,7 @@ from samesense.recipes.held_out.cross_validation import OutOfFold
 from samesense.recipes.held_out.scores import HeldOutScores, write_held_out
 from samesense.recipes.held_out.sets import LEAST, ComparedSet, Sets, folds_of_dev
 from samesense.recipes.run.job import Job
-from samesense.recipes.run.outcome.measure import Measured, UnbiasedScores
+from samesense.recipes.run.outcome.measure import Measured, UnbiasedScores, standing_in
 from samesense.reports.run_verdict import CROSS_FITTED, OUT_OF_FOLD
 from samesense.training.step_scores import STEP_SCORES, read_step_scores
 from samesense.types import Result
@@ -65,9 +65,7 @@ def results_by_fold(job: Job[Any, Any], model: Model, unbiased: Mapping[str, Unb
     dealt = job.cross_validation
     if dealt is None or dealt.task is None:
         return []
-    scored = unbiased[job.data.name]
-    candidate = Model(score=lambda pairs: scored.scores, name=model.name, protocol=scored.protocol, seed=model.seed)
-    return list(dealt.task.evaluate(candidate).results)
+    return list(dealt.task.evaluate(standing_in(model, unbiased[job.data.name])).results)
 
 
 def keep_held_out(job: Job[Any, Any], held_out: HeldOutScores | None) -> int:
