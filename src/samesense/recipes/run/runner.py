@@ -36,7 +36,7 @@ from samesense.recipes.run.outcome.learning_curve import Train, settings_of_part
 from samesense.recipes.run.outcome.measure import Measured, rows_of
 from samesense.recipes.run.outcome.standardized_start import StandardizedStart, better_standardized_start
 from samesense.recipes.run.outcome.unbiased import held_out_scores, keep_held_out, scores_of_start, unbiased_scores
-from samesense.recipes.run.training_phase import train_or_keep_start
+from samesense.recipes.run.training_phase import Training, train_or_keep_start
 from samesense.recipes.run.training_run import TrainingRun
 from samesense.recipes.settings import EncoderSettings
 from samesense.reports import append_results
@@ -104,7 +104,8 @@ def run(
             record[run_folder.CHOSEN_SHARE] = out_of_fold.weight_share
         trained = run_folder.finished_training(output, before)
         if trained is None:
-            trained = train_or_keep_start(job, model, inputs, choice, sets, start, record, laps, resume=resume)
+            training = Training(job, model, inputs, choice, sets, record, laps, resume)
+            trained = train_or_keep_start(training, start)
         # Processes other than the first have no part in what follows.
         if trained.interrupted or not is_main():
             if is_main():

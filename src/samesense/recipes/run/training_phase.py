@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -50,39 +50,44 @@ def _reason_for_no_training(job: Job[Any, Any], sets: Sets, start: Measured | No
     return ""
 
 
-def train_or_keep_start(
-    job: Job[Any, Any],
-    model: Any,
-    inputs: TrainingInputs,
-    choice: PrecisionChoice,
-    sets: Sets,
-    start: Measured | None,
-    record: dict[str, Any],
-    laps: Laps,
-    *,
-    resume: bool,
-) -> TrainOutput:
+@dataclass(frozen=True)
+class Training:
+    """A training that begins or goes on.
+
+    Attributes:
+        model: the start, which is trained in place.
+        record: of the manifest; it is given what was done to the model.
+        resume: whether to go on from a checkpoint.
+    """
+
+    job: Job[Any, Any]
+    model: Any
+    inputs: TrainingInputs
+    choice: PrecisionChoice
+    sets: Sets
+    record: dict[str, Any]
+    laps: Laps
+    resume: bool
+
+    def standardize(self) -> None:
+        """Standardize the start, where that is asked for."""
+        self.record["start"] = standardize_start(self.job, self.model, self.inputs, self.choice)
+
+    def save(self, trained: TrainOutput) -> None:
+        """Put the model into its folder."""
+        run_folder.save_model(self.job.output, self.record, trained, partial(save, self.model))
+
+
+def train_or_keep_start(training: Training, start: Measured | None) -> TrainOutput:
     """Train, or save the start where there is a reason to train nothing."""
-    reason = _reason_for_no_training(job, sets, start, record)
-    if reason:
-        return _save_untrained(job, model, inputs, choice, record, reason)
-    return _train(job, model, inputs, choice, sets, record, laps, resume=resume)
-
-
-def _save_untrained(
-    job: Job[Any, Any],
-    model: Any,
-    inputs: TrainingInputs,
-    choice: PrecisionChoice,
-    record: dict[str, Any],
-    reason: str,
-) -> TrainOutput:
-    """Put the start into the folder of the model; ``record`` is given what was done to it."""
-    record["start"] = standardize_start(job, model, inputs, choice)
+    reason = _reason_for_no_training(training.job, training.sets, start, training.record)
+    if not reason:
+        return _train(training)
+    training.standardize()
     if is_main():
         logger.info(reason)
-    untrained = TrainOutput(steps=0, seconds=0.0, precision=choice.precision, interrupted=False)
-    run_folder.save_model(job.output, record, untrained, partial(save, model))
+    untrained = TrainOutput(steps=0, seconds=0.0, precision=training.choice.precision, interrupted=False)
+    training.save(untrained)
     return untrained
 
 
@@ -100,64 +105,55 @@ class _Selection(NamedTuple):
     callbacks: tuple[TrainerCallback, ...] = ()
 
 
-def _prepare_selection(job: Job[Any, Any], sets: Sets, choice: PrecisionChoice, *, resume: bool) -> _Selection:
-    if sets.selecting is None:
+def _prepare_selection(training: Training) -> _Selection:
+    job = training.job
+    selecting = training.sets.selecting
+    if selecting is None:
         return _Selection()
     adapter = adapter_of(job.settings)
-    score = dev_score(adapter, sets.selecting, choice.precision)
+    score = dev_score(adapter, selecting, training.choice.precision)
     if not job.concludes:
         return _Selection(score, score)
     # The scores of the steps are kept, for the verdict.
-    pairs_score = score_of_pairs(adapter, sets.selecting, choice.precision)
-    recorder = StepScores(job.output / STEP_SCORES, pairs_score, resume=resume)
-    return _Selection(score, recorded_score(recorder, sets.selecting), (recorder,))
+    pairs_score = score_of_pairs(adapter, selecting, training.choice.precision)
+    recorder = StepScores(job.output / STEP_SCORES, pairs_score, resume=training.resume)
+    return _Selection(score, lambda model: spearman(recorder.record(model), selecting.labels), (recorder,))
 
 
-def _train(
-    job: Job[Any, Any],
-    model: Any,
-    inputs: TrainingInputs,
-    choice: PrecisionChoice,
-    sets: Sets,
-    record: dict[str, Any],
-    laps: Laps,
-    *,
-    resume: bool,
-) -> TrainOutput:
-    """Train, or go on with it, and put the model into its folder; ``record`` is given what was done to it."""
-    if inputs.before_training is not None:
-        inputs.before_training()
+def _train(training: Training) -> TrainOutput:
+    """Train, or go on with it, and put the model into its folder."""
+    job = training.job
+    settings = job.settings
+    model = training.model
+    laps = training.laps
+    if training.inputs.before_training is not None:
+        training.inputs.before_training()
         laps.count("teachers")
-    record["start"] = standardize_start(job, model, inputs, choice)
-    share = record.get(run_folder.CHOSEN_SHARE, 1.0)
+    training.standardize()
+    share = training.record.get(run_folder.CHOSEN_SHARE, 1.0)
     # A copy, as training changes the weights in place.
-    start = copy_weights(model) if job.settings.merge or share < 1 else {}
-    selection = _prepare_selection(job, sets, choice, resume=resume)
-    set_seed(job.settings.seed)  # a loss may have weights of its own
-    trained = inputs.fit(
+    start = copy_weights(model) if settings.merge or share < 1 else {}
+    selection = _prepare_selection(training)
+    set_seed(settings.seed)  # a loss may have weights of its own
+    trained = training.inputs.fit(
         model,
-        job.settings.model_copy(update={"precision": choice.precision}),
+        settings.model_copy(update={"precision": training.choice.precision}),
         job.output,
         dev_score=selection.fit_score,
-        resume=resume,
+        resume=training.resume,
         callbacks=selection.callbacks,
     )
     laps.add(trained.spent)
     if is_main() and not trained.interrupted:
-        if job.settings.merge and selection.score is not None:
-            record["merge"] = asdict(merge(model, start, selection.score, sets.verdict))
+        if settings.merge and selection.score is not None:
+            training.record["merge"] = asdict(merge(model, start, selection.score, training.sets.verdict))
             laps.count("evaluation")
         if share < 1:
             interpolate(model, start, copy_weights(model), share)
         with stage("saving the model"):
-            run_folder.save_model(job.output, record, trained, partial(save, model))
+            training.save(trained)
     laps.count("saving")
     return trained
-
-
-def recorded_score(recorder: StepScores, dev: PairData) -> Callable[[Any], float]:
-    """Return a function from a model to the Spearman of its scores on ``dev``, which keeps the scores."""
-    return lambda model: spearman(recorder.record(model), dev.labels)
 
 
 def dev_score(adapter: Adapter, dev: PairData, precision: Precision = "float32") -> Callable[[Any], float]:
