@@ -37,7 +37,7 @@ def read_checked(path: Path, schema: type[Schema], *, fix: str, error: type[Same
     except OSError as problem:
         raise error(f"{path} must be a file of JSON ({problem}). {fix}") from problem
     except ValidationError as problem:
-        raise error(f"{path}: {_described(problem)} {fix}") from problem
+        raise error(f"{path}: {described(problem)} {fix}") from problem
 
 
 def read_object(path: Path, schema: type[Record], *, fix: str = "Make its folder again.") -> dict[str, Any]:
@@ -46,7 +46,7 @@ def read_object(path: Path, schema: type[Record], *, fix: str = "Make its folder
     return read_checked(path, schema, fix=fix).model_dump(exclude_unset=True)
 
 
-def _described(problem: ValidationError) -> str:
+def described(problem: ValidationError) -> str:
     """Return where the first problem is and what it is."""
     first = problem.errors(include_url=False, include_context=False)[0]
     key = ".".join(map(str, first["loc"]))

@@ -8,6 +8,7 @@ dies leaves the collection as it was, plus files that the next writer removes.
 from __future__ import annotations
 
 import errno
+import json
 import os
 import re
 import secrets
@@ -18,16 +19,18 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from shlex import quote
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from samesense.errors import DataError, OutputError
 from samesense.failures import excerpt, space_left, writing
 from samesense.inference.collection.conditions import Condition
 from samesense.inference.search.exact import BLOCK_ROWS, Block
 from samesense.places import check_folder
+from samesense.schemas import described
 from samesense.types import Indices
 
 DATABASE = "collection.sqlite"
@@ -76,25 +79,30 @@ _DERIVED = (
 )
 
 
+Count = Annotated[int, Field(ge=0)]
+
+
 @dataclass
 class About:
     """The table ``about``: everything about a collection except its texts."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid", strict=True)  # of what is read from a database
 
     key: str  # part of the names of its files, so that foreign files are not mistaken for them
     model: str = ""  # name of the model, for display and for opening it again
     identity: str = ""  # identity of the model; empty until the collection is built
     precision: str = ""  # arithmetic of the vectors
-    dim: int = 0  # dimensions of a vector
+    dim: Count = 0  # dimensions of a vector
     dtype: Dtype = "float32"  # type of the stored vectors
     approximate: Approximate = "auto"  # whether to build an approximate index
-    next_id: int = 0  # id of the next text without one
-    rows: int = 0  # number of vectors in the file, those of deleted texts included
+    next_id: Count = 0  # id of the next text without one
+    rows: Count = 0  # number of vectors in the file, those of deleted texts included
     vectors: str = ""  # name of the file of vectors
     graph: str = ""  # file name of the approximate index; empty if there is none
-    graph_rows: int = 0  # number of vectors it covers, from the first on
-    expansion: int = 0  # candidates examined in a search
+    graph_rows: Count = 0  # number of vectors it covers, from the first on
+    expansion: Count = 0  # candidates examined in a search
     recall: float = 0.0  # recall@10 measured when the index was built
-    queries: int = 0  # number of sampled texts on which recall was measured
+    queries: Count = 0  # number of sampled texts on which recall was measured
     files: str = ""  # hash of the model's files; empty unless the model is in files, in float32
     sources: str = ""  # JSON of the documents it was built from, see DocumentSources; empty if built from rows
 
@@ -106,28 +114,6 @@ class About:
         """Return whether a file name may come from :meth:`new_name`."""
         match = re.fullmatch(r"(?:vectors|graph)-([0-9a-f]{8})-[0-9a-f]{8}\.[a-z]+", name)
         return match is not None and match[1] == self.key
-
-    def is_sound(self) -> bool:
-        """Return whether all values have the right type and no count is negative."""
-        counts = (self.dim, self.next_id, self.rows, self.graph_rows, self.expansion, self.queries)
-        texts = (
-            self.key,
-            self.model,
-            self.identity,
-            self.precision,
-            self.vectors,
-            self.graph,
-            self.files,
-            self.sources,
-        )
-        return (
-            all(isinstance(count, int) and count >= 0 for count in counts)
-            and all(isinstance(text, str) for text in texts)
-            and isinstance(self.recall, float | int)
-            and self.graph_rows <= self.rows
-            and self.dtype in get_args(Dtype)
-            and self.approximate in get_args(Approximate)
-        )
 
     def describe(self, texts: int, later: int) -> dict[str, Any]:
         """Return a description as JSON types; ``later`` is the number of texts outside the approximate index."""
@@ -257,10 +243,10 @@ def read_about(folder: Path, db: sqlite3.Connection, *, built: bool = True) -> A
     if built and not rows.get("identity"):
         raise no_collection(folder)
     try:
-        about = About(**rows)
-    except TypeError as error:
-        raise DataError(f"{folder / DATABASE} is of another version: {error}. Rebuild the collection.") from error
-    if not about.is_sound():
+        about = TypeAdapter(About).validate_json(json.dumps(rows))
+    except ValidationError as error:
+        raise DataError(f"{folder / DATABASE}: {described(error)} Rebuild the collection.") from error
+    if about.graph_rows > about.rows:
         raise DataError(f"{folder / DATABASE} is damaged: {about}. Rebuild the collection.")
     # A database from elsewhere must not lead to files of other programs.
     for name in filter(None, (about.vectors, about.graph)):
