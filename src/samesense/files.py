@@ -10,7 +10,6 @@ from __future__ import annotations
 import codecs
 import io
 import json
-import logging
 import os
 import re
 import secrets
@@ -29,8 +28,6 @@ import numpy.typing as npt
 from samesense.errors import DataError, OutputError
 from samesense.failures import TEMPORARY, TEMPORARY_ENDING, visible, writing
 from samesense.scratch import ScratchFolder
-
-logger = logging.getLogger(__name__)
 
 DEEPEST = 100
 """Levels of lists and objects in each other that a file of JSON may have."""

@@ -87,14 +87,9 @@ class Lesson:
         )
 
 
-def has_two_texts(batch: Batch) -> bool:
-    """Return whether any pair has two different texts: the cosine of a text with itself is always 1."""
-    return bool((batch.texts[0] != batch.texts[1]).any())
-
-
-def has_rows(batch: Batch) -> bool:
-    """Return whether there is any row."""
-    return len(batch) > 0
+def differ(first: int, second: int) -> Callable[[Batch], bool]:
+    """Return whether any row has different texts in two columns."""
+    return lambda batch: bool((batch.texts[first] != batch.texts[second]).any())
 
 
 def has_order(batch: Batch) -> bool:
@@ -102,11 +97,6 @@ def has_order(batch: Batch) -> bool:
     if batch.labels is None or not len(batch):
         return False
     return bool(batch.labels.max() - batch.labels.min() > batch.settings.get("margin", 0.0))
-
-
-def has_two_rows(batch: Batch) -> bool:
-    """Return whether there are two rows."""
-    return len(batch) > 1
 
 
 def has_two_pairs(batch: Batch) -> bool:
@@ -140,11 +130,6 @@ def _similarity_keys(batch: Batch) -> Keys:
     return keys
 
 
-def has_triplet(batch: Batch) -> bool:
-    """Return whether any positive differs from the negative of its row."""
-    return bool((batch.texts[1] != batch.texts[2]).any())
-
-
 def has_rival(batch: Batch) -> bool:
     """Return whether any anchor has a candidate that differs from its positive, or with ``symmetric`` another anchor.
 
@@ -174,14 +159,14 @@ def has_angle_terms(batch: Batch) -> bool:
 IN_ORDER = Lesson(has_ordered_texts, "have one label only", label_aware=True)
 OF_LOGITS = Lesson(has_order, IN_ORDER.lacking, label_aware=True)
 TWO_PAIRS = Lesson(has_two_pairs, "have one pair only")
-TWO_LOGITS = Lesson(has_two_rows, TWO_PAIRS.lacking)
+TWO_LOGITS = Lesson(lambda batch: len(batch) > 1, TWO_PAIRS.lacking)
 OF_PAIRS = Lesson(
-    has_two_texts,
+    differ(0, 1),  # the cosine of a text with itself is always 1
     "hold pairs of one text twice only",
     "give pairs of two texts; perhaps both columns of texts are the same",
 )
-OF_ROWS = Lesson(has_rows, "are empty", "give more data")
-OF_TRIPLETS = Lesson(has_triplet, "hold triplets only whose positive is their negative", "give other negatives")
+OF_ROWS = Lesson(lambda batch: len(batch) > 0, "are empty", "give more data")
+OF_TRIPLETS = Lesson(differ(1, 2), "hold triplets only whose positive is their negative", "give other negatives")
 IN_BATCH = Lesson(
     has_rival,
     "have no negative: one row, or the same positive in all of them",

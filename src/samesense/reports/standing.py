@@ -158,7 +158,7 @@ def rank(
     reference = against or names[0]
     elsewhere = {}
     if len(suites) > 1:
-        elsewhere = {name: _higher_elsewhere(name, suites) for name in ranked}
+        elsewhere = {name: tuple(filter(None, (_elsewhere(name, suite) for suite in suites))) for name in ranked}
     return Ranking(
         suite=context.suite,
         metric=context.metric,
@@ -248,11 +248,6 @@ def _of_the_best(context: _Context, names: Sequence[str]) -> tuple[Comparison, .
     """Compare the first model with each of the others, p-values adjusted by Holm over all pairs of models."""
     comparisons = adjusted_together([context.compare(model, rival) for model, rival in combinations(names, 2)])
     return tuple(comparison for comparison in comparisons if comparison.model == names[0])
-
-
-def _higher_elsewhere(model: str, suites: Sequence[SuiteEvidence]) -> tuple[Elsewhere, ...]:
-    """Return the suites in which another model is higher."""
-    return tuple(filter(None, (_elsewhere(model, suite) for suite in suites)))
 
 
 def _measured_on(suite: str, datasets: Sequence[str]) -> str:

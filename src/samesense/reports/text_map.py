@@ -130,7 +130,9 @@ def _view(text_map: TextMap, name: str) -> Html:
         x, y = places[number]
         look = _look(text_map.categories[text_map.category_of[number]])
         # The line of details first: a text may have several lines.
-        title = element("title", f"{text_map.details[number]}\n{_shortened(text_map.texts[number])}")
+        text = text_map.texts[number]
+        shown = text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+        title = element("title", f"{text_map.details[number]}\n{shown}")
         group = str(text_map.group_of[number])
         points.append(element("path", title, class_=f"point {look}", d=f"M{x} {y}h0", data_group=group))
     drawing = element(
@@ -174,10 +176,6 @@ def _look(category: Category) -> str:
     """Return the class of a category's points, which has their colour, shape and size."""
     series = f"series-{category.series or 0}"
     return f"{series} wide" if category.wide else series
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
 def _table(titled: TitledTable) -> Html:

@@ -85,17 +85,17 @@ class _Block(Protocol):
 class Cells(Mapping[str, object]):
     """The cells of a row by column name; a cell is decoded when it is first read."""
 
-    __slots__ = ("_block", "_offset", "_values")
+    __slots__ = ("_offset", "_values", "block")
 
     def __init__(self, block: _Block, offset: int) -> None:
-        self._block = block
+        self.block = block
         self._offset = offset
         self._values: dict[str, object] = {}
 
     def __getitem__(self, name: str) -> object:
         values = self._values
         if name not in values:
-            values[name] = self._block.value(name, self._offset)
+            values[name] = self.block.value(name, self._offset)
         return values[name]
 
     def get(self, name: str, default: Any = None) -> Any:
@@ -103,45 +103,37 @@ class Cells(Mapping[str, object]):
         values = self._values
         if name not in values:
             try:
-                values[name] = self._block.value(name, self._offset)
+                values[name] = self.block.value(name, self._offset)
             except KeyError:
                 return default
         return values[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._block.names)
+        return iter(self.block.names)
 
     def __len__(self) -> int:
-        return len(self._block.names)
+        return len(self.block.names)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._block.name_set
+        return name in self.block.name_set
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of all columns; the rows of a block share this object."""
-        return self._block.names
-
-    def may_hold_texts(self, name: str) -> bool:
-        """Return whether the type of a column allows texts; nothing is decoded."""
-        return self._block.may_hold_texts(name)
-
-    def may_nest_texts(self, name: str) -> bool:
-        """Return whether the type of a column allows objects or lists that hold texts; nothing is decoded."""
-        return self._block.may_nest_texts(name)
+        return self.block.names
 
     def __repr__(self) -> str:
-        return f"Cells({listed(self._block.names)})"
+        return f"Cells({listed(self.block.names)})"
 
 
 def may_hold_texts(cells: Mapping[str, object], name: str) -> bool:
-    """Return whether the type of a column allows texts; true if the source has no types."""
-    return not isinstance(cells, Cells) or cells.may_hold_texts(name)
+    """Return whether the type of a column allows texts; true if the source has no types. Nothing is decoded."""
+    return not isinstance(cells, Cells) or cells.block.may_hold_texts(name)
 
 
 def may_nest_texts(cells: Mapping[str, object], name: str) -> bool:
     """Return whether the type of a column allows objects or lists that hold texts; true if the source has no types."""
-    return not isinstance(cells, Cells) or cells.may_nest_texts(name)
+    return not isinstance(cells, Cells) or cells.block.may_nest_texts(name)
 
 
 class ArrowBlock:

@@ -106,11 +106,6 @@ class OpenTable(NamedTuple):
     rows: Iterator[tuple[int, dict[str, object]]]
 
 
-def open_table(suffix: str, path: str | Path, lines: Iterable[Line]) -> OpenTable:
-    """Open a ``.tsv`` or ``.csv`` file and detect its dialect from the first lines; see :func:`delimited_rows`."""
-    return _detect_dialect(suffix, str(path), lines)
-
-
 def delimited_rows(suffix: str, path: str | Path, lines: Iterable[Line]) -> Iterator[tuple[int, dict[str, object]]]:
     """Read the rows of a ``.tsv`` or ``.csv`` file; a row is numbered by the line it starts on.
 
@@ -141,8 +136,9 @@ def read_fields(path: str, lines: Iterable[Line], width: int) -> Iterator[Record
     return records
 
 
-def _detect_dialect(suffix: str, path: str, lines: Iterable[Line]) -> OpenTable:
-    """Detect the dialect of a file and return its rows."""
+def open_table(suffix: str, path: str | Path, lines: Iterable[Line]) -> OpenTable:
+    """Open a ``.tsv`` or ``.csv`` file and detect its dialect from the first lines; see :func:`delimited_rows`."""
+    path = str(path)
     options = current_options(*FIELD_OPTIONS)
     first, lines = _peek(lines)
     declared = ""

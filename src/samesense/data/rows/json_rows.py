@@ -69,7 +69,7 @@ def json_rows(path: str | Path, lines: Iterable[Line]) -> Iterator[Row]:
         records = _decode(text)
     except (_RepeatedKeyError, ValueError, RecursionError) as error:
         # The first line is an object by itself, so the file has JSON lines; a message has the number of the line.
-        if _is_object(_first_line(numbered_lines)):
+        if _is_object(next(line for _, line in numbered_lines if line.strip())):
             yield from json_lines_rows(path, numbered_lines)
             return
         if isinstance(error, _RepeatedKeyError):
@@ -100,10 +100,6 @@ def _rows_of(record: dict[str, object]) -> object:
     if len(values) > 1 and len(columns) == len(values) and len({len(column) for column in columns}) == 1:
         return [dict(zip(record, row, strict=True)) for row in zip(*columns, strict=True)]
     return record
-
-
-def _first_line(lines: Iterable[Line]) -> str:
-    return next(line for _, line in lines if line.strip())
 
 
 def _is_object(text: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 from fastapi import Depends, FastAPI
@@ -17,8 +16,6 @@ from samesense.inference.serve.limits import Limits
 from samesense.inference.serve.run import LOOPBACK, run_app
 from samesense.inference.serve.schemas import OwnForm
 from samesense.inference.serve.traffic import Traffic
-
-logger = logging.getLogger(__name__)
 
 
 class LabelRequest(OwnForm):

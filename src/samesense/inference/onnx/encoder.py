@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from samesense.errors import ModelError
 from samesense.failures import first_line
-from samesense.inference.onnx.format import VECTOR_OUTPUT, GraphBackend
+from samesense.inference.onnx.format import VECTOR_OUTPUT
 from samesense.inference.onnx.graph_encoder import GraphEncoder
 from samesense.types import Embeddings
 
@@ -34,17 +34,6 @@ together about 10; ``benchmarks/LOG.md`` has the figures of whole graphs.
 
 class OnnxEncoder(GraphEncoder):
     """Encodes with a folder written by ``samesense export``, by the backend ``onnx`` or ``onnx-int8``."""
-
-    def __init__(
-        self,
-        folder: str | Path,
-        name: GraphBackend = "onnx",
-        *,
-        deterministic: bool = False,
-        threads: int | None = None,
-    ) -> None:
-        """Open a folder; see :class:`~samesense.inference.onnx.graph_encoder.GraphEncoder`."""
-        super().__init__(folder, name, deterministic=deterministic, threads=threads)
 
     def _open_graph(self, graph: Path) -> tuple[list[str], int | None]:
         threads = 1 if self.deterministic else self._threads

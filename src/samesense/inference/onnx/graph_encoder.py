@@ -41,7 +41,12 @@ class GraphEncoder(TokenEncoder):
     """Encodes with a folder written by ``samesense export``; a subclass opens and runs the graph."""
 
     def __init__(
-        self, folder: str | Path, name: GraphBackend, *, deterministic: bool = False, threads: int | None = None
+        self,
+        folder: str | Path,
+        name: GraphBackend = "onnx",
+        *,
+        deterministic: bool = False,
+        threads: int | None = None,
     ) -> None:
         """Open a folder; ModelError if the folder, its graph or its tokenizer cannot be read.
 

@@ -69,17 +69,12 @@ def fit_settings_to_size(
 
     It comes after the splits, as the rules count the steps on what is trained on.
     """
-    if not _sets_steps(config, options):
+    if config == "auto" and options.keys().isdisjoint({"epochs", "max_steps"}):
         settings = _with_least_steps(settings, train)
     if _sets_learning_rate(config, options) or method.has_stages:
         return settings, None
     rate = rate_for(settings, train, few_scored=few_scored)
     return _with_rate(settings, rate), rate
-
-
-def _sets_steps(config: str, options: Mapping[str, Any]) -> bool:
-    """Return whether the number of steps is settled by the user or by a file."""
-    return config != "auto" or "epochs" in options or "max_steps" in options
 
 
 def _with_least_steps(settings: EncoderSettings, examples: Examples) -> EncoderSettings:

@@ -54,9 +54,10 @@ def read_mixture(
     groups = _group_sources(sources)
     methods = {name: _choose_method(group[0], part_settings) for name, group in groups.items()}
     _check_used(methods, part_settings, tables)
-    overrides = {
-        name: _known_settings(method, part_settings) | tables.get(name, {}) for name, method in methods.items()
-    }
+    overrides = {}
+    for name, method in methods.items():
+        known = {setting: value for setting, value in part_settings.items() if setting in method.settings.model_fields}
+        overrides[name] = known | tables.get(name, {})
     shared = {name: value for name, value in of_run.items() if name in OF_ALL}
     components = [
         _read_part(name, methods[name], group, {**shared, **overrides[name]}, reading) for name, group in groups.items()
@@ -70,11 +71,6 @@ def read_mixture(
     )
     shown_config = "mixed" if config == "auto" else config
     return shown_config, settings, Mixture(parts=tuple(components))
-
-
-def _known_settings(method: Method, part_settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings that a method has."""
-    return {name: value for name, value in part_settings.items() if name in method.settings.model_fields}
 
 
 def _group_sources(sources: Sequence[DetectedSource]) -> dict[str, list[DetectedSource]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -24,8 +23,6 @@ from samesense.recipes.run.job import Job
 from samesense.recipes.run.run_folder import run_or_resume
 from samesense.recipes.run.runner import run as run_job
 from samesense.training import manifest
-
-logger = logging.getLogger(__name__)
 
 BATCH = 64
 """Sentences of a step of distillation."""

@@ -46,7 +46,8 @@ def incomplete_tests(cells: Sequence[CellResults], tuning: Sequence[Tried]) -> s
 
 def describe_incomplete(cells: Sequence[CellResults], tuning: Sequence[Tried]) -> str:
     """Return in a sentence how many runs are finished and which are missing; nothing for a whole sweep."""
-    missing = [*list_failed(cells), *list_waiting(cells, tuning)]
+    failed = _by_seeds([cell for cell in cells if cell.status == "failed"], "failed")
+    missing = [*failed, *list_waiting(cells, tuning)]
     if not missing:
         return ""
     finished = sum(cell.status == "finished" for cell in cells)
@@ -55,11 +56,6 @@ def describe_incomplete(cells: Sequence[CellResults], tuning: Sequence[Tried]) -
 
 CONTINUE = "The command that began it goes on: samesense sweep FILE --output FOLDER, with the same values of --set."
 """How a partial sweep is continued."""
-
-
-def list_failed(cells: Sequence[CellResults]) -> list[str]:
-    """Return the variants with failed runs, and their seeds."""
-    return _by_seeds([cell for cell in cells if cell.status == "failed"], "failed")
 
 
 def list_waiting(cells: Sequence[CellResults], tuning: Sequence[Tried]) -> list[str]:
