@@ -85,7 +85,7 @@ def test_what_has_no_accuracy_is_refused():
     with pytest.raises(DataError, match="made: accuracy takes 20 texts to test, of two classes or more; got 19 of 3"):
         ClassTask.cross_validated(data, "made")
     scores_alone = SimpleNamespace(name="cross", embeds=False)
-    with pytest.raises(ModelError, match="Classes need embeddings, and cross only scores pairs"):
+    with pytest.raises(ModelError, match="Suite classes needs embeddings, and cross only scores pairs"):
         ClassTask.cross_validated(some_texts(40), "made").evaluate(scores_alone)
 
 

@@ -62,7 +62,7 @@ def test_what_cannot_be_ranked_is_refused():
         RetrievalTask(["a", "b"], [["c"], []], ["c"], "desk")
     with pytest.raises(DataError, match="at least 2 anchors are needed, got 1"):
         RetrievalTask(["a"], [["c"]], ["c"], "desk")
-    with pytest.raises(ModelError, match="Retrieval needs embeddings"):
+    with pytest.raises(ModelError, match="Suite retrieval needs embeddings"):
         RetrievalTask(ANCHORS, POSITIVES, TEXTS, "desk").evaluate(made_model(lambda pairs: np.zeros(len(pairs))))
 
 

@@ -72,7 +72,10 @@ def test_pairs_and_groups_of_a_file_and_of_standard_input(run, tmp_path):
         ),
         (("dedup", "-", "--min-precision", "2"), "A precision is above 0 and up to 1"),
         (("match", "-", "-"), "Standard input can be one of the two files"),
-        (("match", "-", "x.txt", "--output", "a.txt"), "Matches are a table"),
+        (
+            ("match", "-", "x.txt", "--output", "a.txt"),
+            "A table ends in .tsv, .csv, .jsonl, .parquet; received 'a.txt'",
+        ),
         (("match", "-", "-", "--top", "0"), "Standard input can be"),
     ],
 )

@@ -182,7 +182,7 @@ def test_what_cannot_be_asked_for(model, settings, message):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--output", "out.txt"), "--output is a table"),
+        (("--output", "out.txt"), "A table ends in .tsv, .csv, .jsonl, .parquet"),
         (("--output", "pairs.tsv"), "would be written over"),
         (("--output", "out.jsonl", "--range-max", "0"), "--range-max"),
         (("--output", "out.jsonl", "--score", "broken"), "Scores must be finite"),

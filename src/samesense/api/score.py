@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import shutil
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -14,12 +13,11 @@ from samesense.api.library_function import library_function
 from samesense.choices import DecimalMark, Threshold
 from samesense.data.rows.sources import Source, in_memory, rereadable
 from samesense.data.rows.table_options import Header, Quoting
+from samesense.data.rows.text import standard_input_bytes
 from samesense.errors import ConfigError, DataError
 from samesense.failures import writing
 from samesense.scratch import ScratchFolder
 from samesense.types import Precision
-
-# Functions import what they use, so that ``import samesense`` and --help load neither torch nor transformers.
 
 logger = logging.getLogger(__name__)
 
@@ -119,13 +117,11 @@ def _file_of(source: Source) -> Iterator[tuple[Source, str]]:
     if not isinstance(source, str) or source != "-":
         yield source, ""
         return
-    if sys.stdin is None:
-        raise DataError("Standard input is read here, and it is closed. Give a file, or let it be open: < FILE")
     with ScratchFolder() as folder:
         path = Path(folder) / "standard-input.tsv"
         # Bytes are copied, so that the encoding is found as for any file.
         with writing(path), path.open("wb") as copy:
-            shutil.copyfileobj(sys.stdin.buffer, copy)
+            shutil.copyfileobj(standard_input_bytes(), copy)
         # An error of the caller's block arrives here; its message names a copy that the user never saw.
         try:
             yield str(path), "standard input"

@@ -115,6 +115,12 @@ def named_values(flag: str, words: list[str] | None) -> list[tuple[str, str]]:
     return values
 
 
+def refuse_mixed_output(output: str, what: str, *, json: bool) -> None:
+    """Raise ConfigError where the counts, as JSON, and rows would both be written to standard output."""
+    if json and output == "-":
+        raise ConfigError(f"With `json` standard output has the counts; name a file for {what}: `output`.")
+
+
 def put(line: str) -> None:
     """Write a line of data; to a terminal with its control characters as escapes, elsewhere as it is."""
     if sys.stdout.isatty():

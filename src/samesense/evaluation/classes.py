@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from samesense.data.sampling import shuffle_within_classes
 from samesense.data.tuples.data import TupleData
-from samesense.errors import DataError, ModelError
+from samesense.errors import DataError
 from samesense.evaluation.suite import Suite
 from samesense.evaluation.task import Task, encodes_all, join_clauses, unit_embeddings
 from samesense.metrics import mean_interval
@@ -104,8 +104,7 @@ class ClassTask(Task):
 
     def evaluate(self, candidate: Scorer) -> TaskResult:
         """Return the accuracy, and as evidence whether each tested text was right."""
-        if not candidate.embeds:
-            raise ModelError(f"Classes need embeddings, and {candidate.name} only scores pairs. Leave it out here.")
+        self.check_embeds(candidate)
         started = time.perf_counter()
         encoded = encodes_all(candidate, self._texts)
         embeddings = unit_embeddings(candidate, self._texts)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from samesense.data import PairData
-from samesense.errors import DataError, ModelError
+from samesense.errors import DataError
 from samesense.evaluation.suite import Suite
 from samesense.evaluation.task import Task, encodes_all, join_clauses, unit_embeddings
 from samesense.metrics import alignment, anisotropy, effective_rank, uniformity
@@ -69,10 +69,7 @@ class GeometryTask(Task):
 
     def evaluate(self, candidate: Scorer) -> TaskResult:
         """Return ``alignment``, ``uniformity``, ``anisotropy`` and ``effective_rank``; there is no evidence."""
-        if not candidate.embeds:
-            raise ModelError(
-                f"Geometry is about embeddings, and {candidate.name} only scores pairs. Leave it out here."
-            )
+        self.check_embeds(candidate)
         texts = list(self._row_of)
         started = time.perf_counter()
         encoded = encodes_all(candidate, texts)

@@ -9,7 +9,7 @@ from itertools import chain
 import numpy as np
 
 from samesense.data.tuples.data import TupleData
-from samesense.errors import DataError, ModelError
+from samesense.errors import DataError
 from samesense.evaluation.suite import Suite
 from samesense.evaluation.task import Task, encodes_all, unit_embeddings
 from samesense.metrics import mean_interval
@@ -64,8 +64,7 @@ class RetrievalTask(Task):
 
         An example of the evidence is an anchor and its first positive, joined by a line break.
         """
-        if not candidate.embeds:
-            raise ModelError(f"Retrieval needs embeddings, and {candidate.name} only scores pairs. Leave it out here.")
+        self.check_embeds(candidate)
         started = time.perf_counter()
         encoded = encodes_all(candidate, self.texts())
         anchors, candidates = (unit_embeddings(candidate, texts) for texts in (self.anchors, self.candidates))

@@ -44,6 +44,13 @@ class Task(ABC):
     def evaluate(self, candidate: Scorer) -> TaskResult:
         """Return results and evidence; ModelError if scores or embeddings are not finite, or their number is wrong."""
 
+    def check_embeds(self, candidate: Scorer) -> None:
+        """Raise ModelError for a candidate without embeddings."""
+        if not candidate.embeds:
+            raise ModelError(
+                f"Suite {self.suite} needs embeddings, and {candidate.name} only scores pairs. Leave it out here."
+            )
+
     def builder(self, candidate: Scorer, seconds: float | None) -> ResultBuilder:
         """Return a builder of results for a candidate; ``seconds`` is the time to score or encode, if measured."""
         return ResultBuilder(

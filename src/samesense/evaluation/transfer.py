@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from samesense.data.benchmarks.catalogue import WHOLE, Benchmark
 from samesense.encoder.cosine import checked_rows
-from samesense.errors import DataError, ModelError
+from samesense.errors import DataError
 from samesense.evaluation.classifier import GRID, SEED, Fold, cross_predict, nested_folds, split_folds
 from samesense.evaluation.suite import Average, BenchmarkSplits, Suite
 from samesense.evaluation.task import Task, encodes_all
@@ -120,10 +120,7 @@ class TransferTask(Task):
 
     def evaluate(self, candidate: Scorer) -> TaskResult:
         """Return the accuracy, for pairs also F1, and as evidence whether each tested row was right, in order."""
-        if not candidate.embeds:
-            raise ModelError(
-                f"The transfer suite needs embeddings, and {candidate.name} only scores pairs. Leave it out here."
-            )
+        self.check_embeds(candidate)
         started = time.perf_counter()
         encoded = encodes_all(candidate, self.texts())
         folds = self._planned()

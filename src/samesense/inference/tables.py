@@ -50,18 +50,15 @@ def rows_of(source: str, read: SourceTexts, form: str) -> Iterator[Cells]:
         raise DataError(f"{source} has changed while it was read: {read.total} rows, then {count}. Give it again.")
 
 
-def format_of(output: str, source: str) -> str:
-    """Return the suffix of an output's format; standard output is text or, for a table, TSV.
+def format_of(output: str, on_standard_output: str, *, table: bool = False) -> str:
+    """Return the suffix of an output's format.
 
-    ConfigError if it is none of :data:`FORMATS`.
+    ConfigError if it is none of :data:`FORMATS`, or text where a ``table`` is written, as a line has no columns.
     """
-    if output == "-":
-        if is_table(source):
-            return ".tsv"
-        return ".txt"
-    suffix = Path(output).suffix.lower()
-    if suffix not in FORMATS:
-        raise ConfigError(f"An output ends in {', '.join(FORMATS)}; received {output!r}.")
+    formats = FORMATS[1:] if table else FORMATS
+    suffix = on_standard_output if output == "-" else Path(output).suffix.lower()
+    if suffix not in formats:
+        raise ConfigError(f"{'A table' if table else 'An output'} ends in {', '.join(formats)}; received {output!r}.")
     return suffix
 
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from samesense.api import duplicates
 from samesense.cli.command import command_of
-from samesense.cli.output import DropTexts, FileOrInput, FileOrOutput, Flag, Json, logger, put_json
-from samesense.errors import ConfigError
+from samesense.cli.output import DropTexts, FileOrInput, FileOrOutput, Flag, Json, logger, put_json, refuse_mixed_output
 
 if TYPE_CHECKING:
     from samesense.data.texts import SourceTexts
@@ -16,8 +15,6 @@ if TYPE_CHECKING:
     from samesense.inference.tables import Cells
 
     RowsOf = Callable[[Iterator[Cells], SourceTexts, Deduplicated, Sequence[str]], Iterator[Cells]]
-
-# Commands import what they use when they run, so that --help and completion stay quick.
 
 
 @command_of(duplicates.dedup)
@@ -43,18 +40,15 @@ def dedup(
         overwrite: replace existing files.
         json: print the counts as a JSON object; the rows go to files.
     """
-    from samesense.data.texts import read_usable
+    from samesense.data.texts import is_table, read_usable
     from samesense.execution.unread import name_rows
     from samesense.inference.names import place_of
     from samesense.inference.tables import Table, behind, format_of, rows_of, write_tables
     from samesense.places import writing_outputs
 
-    # The two would be mixed on standard output.
-    if json and output == "-":
-        raise ConfigError(
-            "With `json` standard output has the counts; name a file for the rows that are kept: `output`."
-        )
-    outputs = [(name, format_of(name, source)) for name in (output, removed, groups) if name is not None]
+    refuse_mixed_output(output, "the rows that are kept", json=json)
+    form = ".tsv" if is_table(source) else ".txt"
+    outputs = [(name, format_of(name, form)) for name in (output, removed, groups) if name is not None]
     names = [name for name, _ in outputs]
     with writing_outputs(names, [source, place_of(options["model"]), options["pairs"]], overwrite=overwrite):
         read = read_usable(source, options.pop("columns"), drop_bad_rows=drop_bad_rows)

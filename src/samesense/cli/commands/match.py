@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from samesense.api import duplicates
 from samesense.cli.command import command_of
-from samesense.cli.output import DropTexts, FileOrInput, FileOrOutput, Flag, Json, logger, put_json
+from samesense.cli.output import DropTexts, FileOrInput, FileOrOutput, Flag, Json, logger, put_json, refuse_mixed_output
 from samesense.errors import ConfigError
 
 if TYPE_CHECKING:
     from samesense.inference.duplicates.match import Matched
     from samesense.inference.tables import Cells
-
-# Commands import what they use when they run, so that --help and completion stay quick.
 
 
 @command_of(duplicates.match)
@@ -40,19 +38,22 @@ def match(
         json: print the counts as a JSON object; the rows go to files.
     """
     from samesense.data.conventions.named_columns import columns_named_by
-    from samesense.data.texts import read_usable
+    from samesense.data.texts import is_table, read_usable
     from samesense.execution.unread import name_rows
     from samesense.inference.names import place_of
     from samesense.inference.tables import Table, behind, format_of, rows_of, write_tables
     from samesense.places import writing_outputs
 
-    form = format_of(output, source) if output != "-" else ".tsv"
-    _check_files(source, target, output, form, json=json)
+    form = format_of(output, ".tsv", table=True)
+    refuse_mixed_output(output, "the matches", json=json)
+    # It can be read once.
+    if source == target == "-":
+        raise ConfigError("Standard input can be one of the two files; received it twice. Name a file.")
     outputs = [output]
     unmatched_form = None
     if unmatched is not None:
         outputs.append(unmatched)
-        unmatched_form = format_of(unmatched, source)
+        unmatched_form = format_of(unmatched, ".tsv" if is_table(source) else ".txt")
     inputs = [source, target, place_of(options["model"]), options["pairs"]]
     with writing_outputs(outputs, inputs, overwrite=overwrite):
         sources = read_usable(source, options.pop("columns"), drop_bad_rows=drop_bad_rows)
@@ -82,19 +83,6 @@ def match(
     if json:
         put_json([matched.to_dict()])
     logger.info(str(matched))
-
-
-def _check_files(source: str, target: str, output: str, form: str, *, json: bool) -> None:
-    """Raise ConfigError for an output that cannot hold matches, or standard input or output that is used twice."""
-    # A match has columns of two rows, which a line of text cannot hold.
-    if form == ".txt":
-        raise ConfigError(f"Matches are a table, .tsv, .csv, .jsonl or .parquet; received `output` {output!r}.")
-    # The two would be mixed on standard output.
-    if json and output == "-":
-        raise ConfigError("With `json` standard output has the counts; name a file for the matches: `output`.")
-    # It can be read once.
-    if source == target == "-":
-        raise ConfigError("Standard input can be one of the two files; received it twice. Name a file.")
 
 
 MATCHED = ("row", "match_row", "cosine")

@@ -8,12 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from samesense.api import data as api
 from samesense.cli.command import command_of
 from samesense.cli.output import FileOrOutput, Flag, Several, logger
-from samesense.errors import ConfigError
 
 if TYPE_CHECKING:
     from samesense.data.tuples.data import TupleData
-
-# Commands import what they use when they run, so that --help and completion stay quick.
 
 
 @command_of(api.mine_negatives)
@@ -36,15 +33,10 @@ def mine_negatives(
         overwrite: replace an existing file.
     """
     from samesense.inference.names import place_of
-    from samesense.inference.tables import FORMATS, Table, write_tables
+    from samesense.inference.tables import Table, format_of, write_tables
     from samesense.places import writing_outputs
 
-    form = ".jsonl"
-    if output != "-":
-        form = next((end for end in FORMATS if output.lower().endswith(end)), "")
-    # A line of text cannot hold a list of negatives.
-    if form in ("", ".txt"):
-        raise ConfigError(f"`output` is a table, .jsonl, .tsv, .csv or .parquet; received {output!r}.")
+    form = format_of(output, ".jsonl", table=True)
     models = [name for name in (options["model"], options["score"]) if name is not None]
     margin = None if relative_margin == "none" else relative_margin
     with writing_outputs([output], [*data, options["corpus"], *map(place_of, models)], overwrite=overwrite):

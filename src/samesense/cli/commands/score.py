@@ -6,8 +6,7 @@ from typing import Any
 
 from samesense.api import score as api
 from samesense.cli.command import command_of
-from samesense.cli.output import FileOrInput, FileOrOutput, Json, logger, put_json
-from samesense.errors import ConfigError
+from samesense.cli.output import FileOrInput, FileOrOutput, Json, logger, put_json, refuse_mixed_output
 
 
 @command_of(api.score)
@@ -17,8 +16,7 @@ def score(source: FileOrInput, /, *, output: FileOrOutput = "-", json: Json = Fa
     Args:
         json: print the counts as a JSON object; the table goes to a file.
     """
-    if json and output == "-":
-        raise ConfigError("With `json` standard output has the counts; name a file for the table: `output`.")
+    refuse_mixed_output(output, "the table", json=json)
     result = api.score(source, output=output, **options)
     if json:
         put_json([result.to_dict()])

@@ -195,9 +195,14 @@ def _nul_error(sample: bytes, source: str, location: str) -> DataError:
     return DataError(f"{location}: a text holds no NUL character, and this line does. Take it out: tr -d '\\000'")
 
 
-def standard_input() -> Iterator[Line]:
-    """Yield the lines of standard input; DataError if it is closed."""
+def standard_input_bytes() -> IO[bytes]:
+    """Return standard input; DataError if it is closed."""
     # Python sets it to None if the process was started without standard input.
     if sys.stdin is None:
         raise DataError("Standard input is read here, and it is closed. Give a file, or let it be open: < FILE")
-    return numbered_lines(_recode(sys.stdin.buffer, "standard input"), "standard input")
+    return sys.stdin.buffer
+
+
+def standard_input() -> Iterator[Line]:
+    """Yield the lines of standard input; DataError if it is closed."""
+    return numbered_lines(_recode(standard_input_bytes(), "standard input"), "standard input")

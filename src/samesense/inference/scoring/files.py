@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from itertools import chain, islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from samesense.choices import DecimalMark
@@ -23,7 +22,7 @@ from samesense.inference.scoring.columns import SAME, ScoreColumns, Values, pair
 from samesense.inference.scoring.frames import with_columns
 from samesense.inference.scoring.summary import Scored
 from samesense.inference.scoring.writers import TextWriter, added_text, decimal_of, write_for_excel
-from samesense.inference.tables import FORMATS, Table, write_tables
+from samesense.inference.tables import Table, format_of, write_tables
 from samesense.places import writing_outputs
 from samesense.types import Row
 from samesense.urls import is_file, local
@@ -57,15 +56,8 @@ class WritingOptions:
 
     def form(self, source: str) -> str:
         """Return the suffix of the output's format; ConfigError if tables have no such format."""
-        # A text file has no place for more columns.
-        suffixes = [suffix for suffix in FORMATS if suffix != ".txt"]
         suffix = split_suffix(source).suffix.replace(".ndjson", ".jsonl")
-        if self.output == "-":
-            form = suffix if suffix in (".tsv", ".csv", ".jsonl") else ".tsv"
-        else:
-            form = Path(self.output).suffix.lower()
-        if form not in suffixes:
-            raise ConfigError(f"A scored table ends in {', '.join(suffixes)}; received `output` {self.output!r}.")
+        form = format_of(self.output, suffix if suffix in (".csv", ".jsonl") else ".tsv", table=True)
         if self.excel and form != ".csv":
             raise ConfigError(f"`excel` is for an output that ends in .csv; received {self.output!r}.")
         return form
