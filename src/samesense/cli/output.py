@@ -158,6 +158,14 @@ def put_json(values: Iterable[dict[str, Any]]) -> None:
         put(json.dumps({**value, **_unread(value)}, ensure_ascii=False, allow_nan=False))
 
 
+def put_result(result: Any, *, json: bool) -> None:
+    """Write a result as one JSON object, or else as text."""
+    if json:
+        put_json([result.to_dict()])
+    else:
+        put(str(result))
+
+
 def _unread(value: dict[str, Any]) -> dict[str, Any]:
     """Return which texts of an object were not read whole; for an object without texts, how many in all."""
     counted = current()

@@ -26,15 +26,9 @@ def match_layer_pooling(weights: Sequence[float], layers: int, start: int) -> tu
     return None
 
 
-def name_layer_pooling(weights: Sequence[float], layers: int, start: int) -> str | None:
-    """Return the name of the pooling with these weights; ``None`` if there is none."""
-    match = match_layer_pooling(weights, layers, start)
-    if match is None:
-        return None
-    pooling, first = match
-    if first == "layer":
-        return pooling
-    return f"{pooling} (first = embeddings)"
+def pooling_text(pooling: PoolingName, first: First) -> str:
+    """Return a pooling over layers in words."""
+    return pooling if first == "layer" else f"{pooling} (first = embeddings)"
 
 
 _OF_LAYERS: tuple[tuple[PoolingName, First], ...] = (

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 from samesense.api import use
 from samesense.cli.command import command_of
-from samesense.cli.output import FileOrInput, Json, logger, put, put_json, shown_if_unwritten
+from samesense.cli.output import FileOrInput, Json, logger, put_result, shown_if_unwritten
 from samesense.errors import ConfigError
-
-if TYPE_CHECKING:
-    from samesense.inference.drift import Drift
 
 
 @command_of(use.drift)
@@ -33,13 +31,7 @@ def drift(
     """
     if limit is not None and not 0 <= limit <= 1:
         raise ConfigError(f"A limit is a share of the neighbours, from 0 to 1; received `limit` {limit:g}.")
-
-    def show(result: Drift) -> None:
-        if json:
-            put_json([result.to_dict()])
-        else:
-            put(str(result))
-
+    show = partial(put_result, json=json)
     with shown_if_unwritten(show):
         result = use.drift(old, new, texts, **options)
     show(result)

@@ -6,7 +6,7 @@ from typing import Any
 
 from samesense.api import race as api
 from samesense.cli.command import command_of
-from samesense.cli.output import RERUN, Json, Output, Several, on_interrupt, put, put_json
+from samesense.cli.output import RERUN, Json, Output, Several, on_interrupt, put_result
 
 
 @command_of(api.race)
@@ -20,7 +20,4 @@ def race(data: Several, /, *, output: Output, json: Json = False, **options: Any
 
     with on_interrupt(RERUN, output / FILE):
         result = api.race(data, output=output, **options)
-    if json:
-        put_json([result.to_dict()])
-    else:
-        put(str(result))
+    put_result(result, json=json)

@@ -7,10 +7,11 @@ DataError with the file, the column and the row.
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from samesense.data.conventions.column_names import is_index
 from samesense.data.conventions.named_columns import listed
@@ -66,20 +67,29 @@ def _label_name(value: Any, names: Sequence[str]) -> object:
     return value
 
 
-class _Block(Protocol):
-    """A block of consecutive rows, stored by column."""
+class _Block(ABC):
+    """A block of consecutive rows, stored by column: the names of its columns, and what converts their values."""
 
-    names: tuple[str, ...]
-    name_set: frozenset[str]
+    def __init__(self, names: tuple[str, ...], name_set: frozenset[str], converted: Mapping[str, Convert]) -> None:
+        self.names = names
+        self.name_set = name_set
+        self._converted = converted
 
+    @abstractmethod
     def value(self, name: str, offset: int) -> object:
         """Return the cell of a column in the row at this offset, from 0; KeyError if there is no such column."""
 
+    @abstractmethod
+    def _type_of(self, name: str) -> pa.DataType:
+        """Return the type of a column."""
+
     def may_hold_texts(self, name: str) -> bool:
         """Return whether the type of a column allows texts."""
+        return name in self._converted or _is_textual(self._type_of(name))
 
     def may_nest_texts(self, name: str) -> bool:
         """Return whether the type of a column allows objects or lists that hold texts."""
+        return _nests_texts(self._type_of(name))
 
 
 class Cells(Mapping[str, object]):
@@ -136,7 +146,7 @@ def may_nest_texts(cells: Mapping[str, object], name: str) -> bool:
     return not isinstance(cells, Cells) or cells.block.may_nest_texts(name)
 
 
-class ArrowBlock:
+class ArrowBlock(_Block):
     """Rows of an Arrow table.
 
     Args:
@@ -153,12 +163,11 @@ class ArrowBlock:
         first: int = 1,
         converted: Mapping[str, Convert] | None = None,
     ) -> None:
-        self.names = tuple(name for name in table.column_names if not is_index(name))
-        self.name_set = frozenset(self.names)
+        names = tuple(name for name in table.column_names if not is_index(name))
+        super().__init__(names, frozenset(names), converted or {})
         self._table = table
         self._source = source
         self._first = first
-        self._converted = converted or {}
         self._columns: dict[str, list[object]] = {}
 
     def rows(self) -> Iterator[tuple[int, Cells]]:
@@ -171,22 +180,15 @@ class ArrowBlock:
         if name not in self._columns:
             if name not in self.name_set:
                 raise KeyError(name)
+            location = _Location(self._source, name, self._first)
             # A table of several chunks is decoded chunk by chunk, without joining them.
-            column = [value for chunk in self._table.column(name).chunks for value in self._decoded(name, chunk)]
+            column = [value for chunk in self._table.column(name).chunks for value in decoded(chunk, location)]
             convert = self._converted.get(name)
             self._columns[name] = column if convert is None else [convert(value) for value in column]
         return self._columns[name][offset]
 
-    def _decoded(self, name: str, chunk: pa.Array) -> list[object]:
-        return decoded(chunk, _Location(self._source, name, self._first))
-
-    def may_hold_texts(self, name: str) -> bool:
-        """Return whether the type of a column allows texts."""
-        return name in self._converted or _is_textual(self._table.schema.field(name).type)
-
-    def may_nest_texts(self, name: str) -> bool:
-        """Return whether the type of a column allows objects or lists that hold texts."""
-        return _nests_texts(self._table.schema.field(name).type)
+    def _type_of(self, name: str) -> pa.DataType:
+        return self._table.schema.field(name).type
 
 
 class _Location:
@@ -287,7 +289,7 @@ def parquet_rows(path: str | Path, first: int = 0) -> Iterator[tuple[int, Cells]
                 yield start + offset + 1, Cells(group, offset)
 
 
-class _Group:
+class _Group(_Block):
     """A row group of a Parquet file."""
 
     def __init__(
@@ -298,15 +300,12 @@ class _Group:
         name_set: frozenset[str],
         converted: Mapping[str, Convert],
     ) -> None:
-        self.names = names
-        self.name_set = name_set
-        self._converted = converted
+        super().__init__(names, name_set, converted)
         self._table = table
         self._index = index
         self._columns: dict[str, _Column] = {}
 
     def value(self, name: str, offset: int) -> object:
-        """Return the cell of a column in the row at this offset."""
         column = self._columns.get(name)
         if column is None:
             if name not in self.name_set:
@@ -318,13 +317,8 @@ class _Group:
             return column.values[offset - column.start]
         return column.value(offset)
 
-    def may_hold_texts(self, name: str) -> bool:
-        """Return whether the type of a column allows texts."""
-        return name in self._converted or _is_textual(self._table.type_of(name))
-
-    def may_nest_texts(self, name: str) -> bool:
-        """Return whether the type of a column allows objects or lists that hold texts."""
-        return _nests_texts(self._table.type_of(name))
+    def _type_of(self, name: str) -> pa.DataType:
+        return self._table.type_of(name)
 
 
 class _Column:

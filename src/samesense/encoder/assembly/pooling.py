@@ -22,7 +22,7 @@ from sentence_transformers.base.modules import Module, Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling, StaticEmbedding, WeightedLayerPooling
 from torch import nn
 
-from samesense.encoder.layer_pooling import layer_weights, match_layer_pooling
+from samesense.encoder.layer_pooling import layer_weights, match_layer_pooling, pooling_text
 from samesense.errors import ConfigError
 from samesense.types import First, PoolingName
 
@@ -72,10 +72,7 @@ def describe_pooling(model: nn.Module) -> str:
     """Return the name of a model's pooling for a protocol line, such as ``first-last`` or ``cls``."""
     match = layer_pooling(model)
     if match is not None:
-        pooling, first = match
-        if first == "layer":
-            return pooling
-        return f"{pooling} (first = embeddings)"
+        return pooling_text(*match)
     name = "unknown"
     for module in model.modules():
         if isinstance(module, Pooling):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from samesense.encoder.layer_pooling import layer_weights, name_layer_pooling
+from samesense.encoder.layer_pooling import layer_weights, match_layer_pooling, pooling_text
 from samesense.inference.plain.activations import OF_TORCH, identity, layer_norm
 from samesense.inference.plain.weights import FILE, Array, NotPlainError, Weights
 from samesense.types import PoolingName
@@ -79,8 +79,8 @@ class Pooling:
         """Pool a weighted mean of the layers from ``start`` on instead of the last one; ``depth`` is their number."""
         self._layers = layers
         self._start = start
-        layer_name = name_layer_pooling([round(float(weight), 4) for weight in layers], depth, start)
-        self.name = layer_name or f"{self.name} of weighted layers"
+        match = match_layer_pooling([round(float(weight), 4) for weight in layers], depth, start)
+        self.name = pooling_text(*match) if match else f"{self.name} of weighted layers"
 
     def __call__(self, states: list[Array]) -> Array:
         """Return the vector of a text."""
