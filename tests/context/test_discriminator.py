@@ -177,7 +177,7 @@ def test_errors(tmp_path, corpus):
     encoder.save(tmp_path / "model")
     path = tmp_path / "model" / "model.safetensors"
     path.write_bytes(path.read_bytes()[:-10])
-    with pytest.raises(ModelError, match="damaged discriminator"):
+    with pytest.raises(ModelError, match="Cannot open the discriminator"):
         load_sentence_encoder(tmp_path / "model")
     corpus_vectors(encoder, corpus, tmp_path / "cache")
     (cached,) = (tmp_path / "cache").iterdir()

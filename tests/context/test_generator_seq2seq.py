@@ -164,7 +164,7 @@ def test_refusals(tmp_path):
         log_probability(small_generator(), "continuation", ["a man."], some_windows(1))
     small_generator().save(tmp_path / "g")
     (tmp_path / "g" / "sentence.safetensors").write_bytes(b"half")
-    with pytest.raises(ModelError, match="cannot be read"):
+    with pytest.raises(ModelError, match="Cannot open"):
         open_seq2seq(tmp_path / "g")
     with pytest.raises(DataError, match=r"generator\.json"):
         open_seq2seq(tmp_path)

@@ -354,7 +354,7 @@ def test_a_damaged_folder_is_named(folder, tmp_path):
         OnnxEncoder(damaged)
     shutil.copy(folder / GRAPHS["onnx"], damaged / GRAPHS["onnx"])
     (damaged / "tokenizer.json").write_text("{}")
-    with pytest.raises(ModelError, match="Cannot read the tokenizer"):
+    with pytest.raises(ModelError, match="Cannot open the tokenizer"):
         OnnxEncoder(damaged)
     content = json.loads((damaged / DESCRIPTION).read_text())
     (damaged / DESCRIPTION).write_text(json.dumps(content | {"format": 99}))

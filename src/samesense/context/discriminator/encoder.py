@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from scipy.sparse import csr_array
 
@@ -19,6 +18,7 @@ from samesense.context.corpus.words import words_and_marks
 from samesense.context.discriminator.lstm import Coherence, Vocabulary, padded
 from samesense.errors import ConfigError, ModelError, OutputError
 from samesense.execution.progress import progress_bar
+from samesense.failures import opening
 from samesense.files import append, map_array, replacing_folder, truncate, write_json, write_text
 from samesense.hashes import content_hash, text_hash
 from samesense.schemas import Record, read_object
@@ -115,15 +115,13 @@ def load_sentence_encoder(folder: Path, *, device: str = "cpu") -> SentenceEncod
     if not (folder / "config.json").is_file():
         raise ModelError(f"{folder} holds no discriminator: it has no config.json. Train one first.")
     config = read_object(folder / "config.json", DiscriminatorRecord)
-    try:
+    with opening(f"the discriminator in {folder}", "Train it again."):
         model = Coherence(**config["network"])
         model.load_state_dict(load_file(str(folder / "model.safetensors")))
         words = (folder / "words.txt").read_text(encoding="utf-8").removesuffix("\n").split("\n")
-        shape = Shape(**config["shape"])
-        most_words = config["most_words"]
-    except (OSError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
-        raise ModelError(f"{folder} holds a damaged discriminator ({error}). Train it again.") from error
-    return SentenceEncoder(model.to(device).eval(), Vocabulary(words), shape, most_words)
+        return SentenceEncoder(
+            model.to(device).eval(), Vocabulary(words), Shape(**config["shape"]), config["most_words"]
+        )
 
 
 def corpus_vectors(encoder: SentenceEncoder, corpus: Corpus, folder: Path) -> Embeddings:

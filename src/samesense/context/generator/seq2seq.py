@@ -10,7 +10,6 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
 from torch import Tensor, nn
@@ -40,6 +39,7 @@ from samesense.context.generator.tokens import (
 from samesense.context.generator.transformer import Architecture, Seq2Seq
 from samesense.errors import ModelError
 from samesense.execution.onednn import fast_linear
+from samesense.failures import opening
 from samesense.files import write_json
 from samesense.hashes import content_hash
 from samesense.places import check_inside
@@ -185,10 +185,8 @@ def open_seq2seq(
         # Several kinds may name one file.
         if file not in loaded:
             model = Seq2Seq(Architecture(**shape))
-            try:
+            with opening(str(folder / file), "Train the generator again."):
                 model.load_state_dict(load_file(folder / file))
-            except (OSError, RuntimeError, SafetensorError) as error:
-                raise ModelError(f"{folder / file} cannot be read: {error}. Train the generator again.") from error
             loaded[file] = model.to(device)
     models: dict[Kind, Seq2Seq] = {kind: loaded[file] for kind, (file, _) in content["models"].items()}
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))

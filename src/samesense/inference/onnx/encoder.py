@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from samesense.errors import ModelError
-from samesense.failures import first_line
+from samesense.failures import opening
 from samesense.inference.onnx.format import VECTOR_OUTPUT
 from samesense.inference.onnx.graph_encoder import GraphEncoder
 from samesense.types import Embeddings
@@ -61,9 +60,7 @@ def _session(graph: Path, threads: int, deterministic: bool) -> Any:
     options.use_deterministic_compute = deterministic
     options.add_session_config_entry("session.intra_op.spin_duration_us", SPIN_MICROSECONDS)
     options.add_session_config_entry("session.inter_op.allow_spinning", "0")
-    try:
+    with opening(f"the graph {graph}", "Export the model again."):
         return onnxruntime.InferenceSession(
             str(graph), options, providers=["CPUExecutionProvider"], disabled_optimizers=SLOW_FUSIONS
         )
-    except Exception as error:  # onnxruntime has one class for each of its codes, without a common base
-        raise ModelError(f"Cannot open the graph {graph}: {first_line(error)}. Export the model again.") from error

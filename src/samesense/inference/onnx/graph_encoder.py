@@ -15,7 +15,7 @@ import numpy.typing as npt
 from samesense.encoder.distinct import token_batches
 from samesense.encoder.names import PROMPTS
 from samesense.errors import ModelError
-from samesense.failures import first_line
+from samesense.failures import first_line, opening
 from samesense.inference.onnx.format import (
     DESCRIPTION,
     GRAPHS,
@@ -212,8 +212,6 @@ INPUTS = tuple(_FIELDS)
 def _tokenizer(folder: Path, max_tokens: int | None) -> Tokenizer:
     from tokenizers import Tokenizer
 
-    try:
+    with opening(f"the tokenizer {folder / TOKENIZER}", "Export the model again."):
         tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
-    except Exception as error:  # tokenizers raises plain Exception
-        raise ModelError(f"Cannot read the tokenizer {folder / TOKENIZER}: {error}. Export the model again.") from error
     return cut_to(tokenizer, max_tokens)

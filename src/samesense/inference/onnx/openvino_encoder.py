@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from samesense.errors import ConfigError, ModelError
-from samesense.failures import first_line, imported
+from samesense.errors import ConfigError
+from samesense.failures import imported, opening
 from samesense.inference.onnx.format import VECTOR_OUTPUT
 from samesense.inference.onnx.graph_encoder import GraphEncoder
 from samesense.types import Embeddings
@@ -110,7 +110,5 @@ def _compiled(graph: Path, threads: int, precision: str, *, streams: int) -> Any
         # Pinned threads of two processes would share the same cores.
         "ENABLE_CPU_PINNING": False,
     }
-    try:
+    with opening(f"the graph {graph}", "Export the model again."):
         return core.compile_model(core.read_model(graph), "CPU", settings)
-    except Exception as error:  # openvino raises RuntimeError and others
-        raise ModelError(f"Cannot open the graph {graph}: {first_line(error)}. Export the model again.") from error
