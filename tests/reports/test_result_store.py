@@ -75,13 +75,13 @@ def test_a_folder_cannot_be_written(tmp_path):
     [
         ("{", "line 3 is not a result"),
         ("[]", "line 3 is not a result"),
-        ({"extra": 1}, "field 'extra': Unexpected keyword argument"),
-        ({"n": None}, "field 'n': Input should be a valid integer"),
-        ({"n": 2.5}, "field 'n': Input should be a valid integer"),
-        ({"seed": True}, "field 'seed': Input should be a valid integer"),
-        ({"value": "0.8"}, "field 'value': Input should be a valid number"),
+        ({"extra": 1}, "`extra` is damaged: Unexpected keyword argument"),
+        ({"n": None}, "`n` is damaged: Input should be a valid integer"),
+        ({"n": 2.5}, "`n` is damaged: Input should be a valid integer"),
+        ({"seed": True}, "`seed` is damaged: Input should be a valid integer"),
+        ({"value": "0.8"}, "`value` is damaged: Input should be a valid number"),
         ({"value": float("nan")}, "finite"),
-        ({"dataset": 3}, "field 'dataset': Input should be a valid string"),
+        ({"dataset": 3}, "`dataset` is damaged: Input should be a valid string"),
     ],
 )
 def test_a_malformed_line_is_named(tmp_path, line, text):
@@ -97,7 +97,7 @@ def test_a_malformed_line_is_named(tmp_path, line, text):
 def test_a_missing_field_is_named(tmp_path):
     path = tmp_path / "results.jsonl"
     path.write_text('{"task": "sts"}\n')
-    with pytest.raises(DataError, match=r"line 1 is not a result: field 'dataset': Field required"):
+    with pytest.raises(DataError, match=r"line 1 is not a result: `dataset` is damaged: Field required"):
         read_results(path)
 
 

@@ -17,7 +17,7 @@ from samesense.locks import in_turn
 from samesense.places import check_place, check_suffix
 from samesense.reports.figures.curves import Curve
 from samesense.results.results import Results
-from samesense.schemas import Record, read_object
+from samesense.schemas import Record, described, read_object
 from samesense.types import Result
 
 _RESULT = TypeAdapter(Result)
@@ -82,9 +82,7 @@ def read_results(path: str | Path) -> Results:
         try:
             results.append(_RESULT.validate_json(line))
         except ValidationError as err:
-            first = err.errors()[0]
-            location = "".join(f"field {name!r}: " for name in first["loc"])
-            raise DataError(f"{path}, line {number} is not a result: {location}{first['msg']}") from err
+            raise DataError(f"{path}, line {number} is not a result: {described(err)}") from err
     return results
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal, TypeGuard, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from samesense.errors import ModelError
-from samesense.failures import first_line
 from samesense.hashes import content_hash
 from samesense.results.shown import Shown
 from samesense.results.tables import text_table
+from samesense.schemas import read_checked
 
 DESCRIPTION = "samesense_onnx.json"
 GraphName = Literal["onnx", "onnx-int8", "openvino-int8"]
@@ -163,12 +163,7 @@ def is_exported(name: str | Path) -> bool:
 def read_description(folder: str | Path) -> Description:
     """Return the description of an exported folder; ModelError if it is absent, damaged, or of another version."""
     path = Path(folder).expanduser() / DESCRIPTION
-    try:
-        description = Description.model_validate_json(path.read_bytes())
-    except (OSError, ValidationError) as error:
-        raise ModelError(
-            f"An exported folder holds {DESCRIPTION}; {path}: {first_line(error)}. Export the model again."
-        ) from error
+    description = read_checked(path, Description, fix="Export the model again.", error=ModelError)
     if description.format != FORMAT:
         raise ModelError(
             f"{path} is of format {description.format}; this samesense reads {FORMAT}. Export the model again."
