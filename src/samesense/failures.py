@@ -233,6 +233,11 @@ def described(error: BaseException, most: int = 400) -> str:
     return f"there is no {message}" if isinstance(error, KeyError) else message
 
 
+def with_class(error: BaseException, most: int = 200) -> str:
+    """Return the class of an error of a library, and on the same line what it says."""
+    return ": ".join(filter(None, (type(error).__name__, shortened(error, most))))
+
+
 def first_line(error: BaseException) -> str:
     """Return the first line of what an error says, or its class where it says nothing.
 

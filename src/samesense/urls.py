@@ -17,7 +17,7 @@ from stat import S_ISFIFO
 from typing import IO, Any
 
 from samesense.errors import ConfigError, DataError, OutputError, SamesenseError
-from samesense.failures import shortened, writing
+from samesense.failures import with_class, writing
 from samesense.hub import unreachable
 from samesense.scratch import ScratchFolder
 
@@ -112,8 +112,7 @@ def _asking(url: str) -> Iterator[None]:
         raise
     except Exception as error:
         raise DataError(
-            f"{url} cannot be read ({_describe_error(error)}). Check the name, the connection, and the keys of the "
-            "store."
+            f"{url} cannot be read ({with_class(error)}). Check the name, the connection, and the keys of the store."
         ) from error
 
 
@@ -131,7 +130,7 @@ def store_of(url: str) -> tuple[Any, str]:
     try:
         store, path = url_to_fs(url)
     except Exception as error:  # each store has errors of its own
-        raise ConfigError(f"{url}: this store cannot be opened ({_describe_error(error)}).") from error
+        raise ConfigError(f"{url}: this store cannot be opened ({with_class(error)}).") from error
     return store, str(path)
 
 
@@ -144,12 +143,12 @@ def open_file(name: str | Path) -> IO[bytes]:
         stream: IO[bytes] = store.open(path, "rb")
     except (FileNotFoundError, PermissionError, ValueError, NotImplementedError) as error:
         raise DataError(
-            f"{name} cannot be read ({_describe_error(error)}). Check the name, and the keys of the store."
+            f"{name} cannot be read ({with_class(error)}). Check the name, and the keys of the store."
         ) from error
     except OSError:
         raise  # another try may put it right
     except Exception as error:
-        raise OSError(f"{name} cannot be read ({_describe_error(error)}).") from error
+        raise OSError(f"{name} cannot be read ({with_class(error)}).") from error
     return stream
 
 
@@ -159,9 +158,7 @@ def delivered(url: str, content: bytes) -> None:
     try:
         store.pipe_file(path, content)
     except Exception as error:  # each store has errors of its own
-        raise OutputError(
-            f"{url} cannot be written ({_describe_error(error)}). Check the name, and the keys."
-        ) from error
+        raise OutputError(f"{url} cannot be written ({with_class(error)}). Check the name, and the keys.") from error
 
 
 def is_file(name: str | Path) -> bool:
@@ -202,7 +199,3 @@ def state(name: str) -> tuple[int, str]:
             return int(store.info(path)["size"]), str(store.ukey(path))
     status = file_of(Path(name)).stat()
     return status.st_size, str(status.st_mtime_ns)
-
-
-def _describe_error(error: Exception) -> str:
-    return f"{type(error).__name__}: {shortened(error)}"

@@ -19,7 +19,7 @@ from samesense.data.rows.other_formats import WORKBOOKS, workbook_error
 from samesense.data.rows.sources import Source, folder_and_split, in_memory, leads_to, missing_file_error, name_of
 from samesense.data.rows.text import STANDARD_INPUT, Line, read_lines, standard_input, without_blank_end
 from samesense.errors import DataError
-from samesense.failures import imported, shortened
+from samesense.failures import imported, with_class
 from samesense.hub import hub_access
 from samesense.types import Row
 from samesense.urls import is_file, is_url, local
@@ -206,7 +206,7 @@ def _from_disk(folder: Path, split: str | None) -> Any:
     except Exception as error:
         raise DataError(
             f"{folder}: a folder must be one written by save_to_disk of datasets; it could not be read as that "
-            f"({_one_line(error)}). Nor does it hold documents (.txt, .md, .html, .pdf, .docx). Name a file inside it."
+            f"({with_class(error)}). Nor does it hold documents (.txt, .md, .html, .pdf, .docx). Name a file inside it."
         ) from error
     if not isinstance(loaded, dict):
         if split is not None:
@@ -236,10 +236,6 @@ def _from_hub(name: str, config: str | None, split: str, source: str) -> Any:
         raise
     except Exception as error:
         raise DataError(
-            f"{source}: no such file or folder, and it could not be loaded from the hub ({_one_line(error)}). "
+            f"{source}: no such file or folder, and it could not be loaded from the hub ({with_class(error)}). "
             "Check the spelling and the network; a local file works offline."
         ) from error
-
-
-def _one_line(error: Exception) -> str:
-    return ": ".join(filter(None, (type(error).__name__, shortened(error))))

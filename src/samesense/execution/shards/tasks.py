@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from samesense.errors import SamesenseError
-from samesense.failures import shortened
+from samesense.failures import with_class
 
 RETRIES = 2
 """Default number of retries of a task."""
@@ -110,4 +110,4 @@ def answer(work: Work, task: int) -> Answer:
 
 def failed(error: Exception) -> Answer:
     """Return the answer of a task that raised an error."""
-    return "failed", f"{type(error).__name__}: {shortened(error, 300)}"
+    return "failed", with_class(error, 300)
