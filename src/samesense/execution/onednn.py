@@ -6,7 +6,6 @@ Intel allow. oneDNN ships with torch and generates kernels for the present proce
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
@@ -16,6 +15,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
+
+from samesense.execution.timing import seconds_taken
 
 WORTH = 1.2
 """Speed-up from which on oneDNN is used."""
@@ -96,10 +97,5 @@ def _sample() -> list[Tensor]:
 
 def _seconds(way: Callable[..., Tensor], *arguments: Tensor) -> float:
     """Return the shortest of ten calls, after one to warm up."""
-    shortest = float("inf")
-    for attempt in range(11):
-        started = time.perf_counter()
-        way(*arguments)
-        if attempt:
-            shortest = min(shortest, time.perf_counter() - started)
-    return shortest
+    way(*arguments)
+    return min(seconds_taken(lambda: way(*arguments)) for _ in range(10))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 
 class Laps:
@@ -25,6 +25,13 @@ class Laps:
         for what, spent in seconds.items():
             self.seconds[what] = round(self.seconds.get(what, 0.0) + spent, 2)
         self.count(None)
+
+
+def seconds_taken(work: Callable[[], object]) -> float:
+    """Return the seconds that some work takes."""
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
 
 
 def time_summary(seconds: Mapping[str, float]) -> str:

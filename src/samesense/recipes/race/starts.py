@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import logging
 import statistics
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from samesense.encoder.names import DEFAULT, resolve
 from samesense.encoder.saving.storage import save
 from samesense.errors import ConfigError, MissingExtraError, OutputError, SamesenseError
 from samesense.execution.progress import stage
+from samesense.execution.timing import seconds_taken
 from samesense.recipes.race.clock import Clock
 from samesense.recipes.race.entrants import Start
 from samesense.types import Encode
@@ -138,13 +138,7 @@ def speed(encode: Encode, sample: Sequence[str]) -> float:
     few = sample[: max(1, len(sample) // 4)]
     # The first call loads what later ones have.
     encode(few)
-    first = _seconds(encode, few)
+    first = seconds_taken(lambda: encode(few))
     texts = sample if first < 0.5 else few
-    rounds = [_seconds(encode, texts) for _ in range(ROUNDS)]
+    rounds = [seconds_taken(lambda: encode(texts)) for _ in range(ROUNDS)]
     return len(texts) / max(statistics.median(rounds), 1e-9)
-
-
-def _seconds(encode: Encode, texts: Sequence[str]) -> float:
-    started = time.perf_counter()
-    encode(texts)
-    return time.perf_counter() - started

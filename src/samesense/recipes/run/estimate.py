@@ -13,7 +13,7 @@ from transformers import TrainerCallback, set_seed
 from samesense.data.sampling import spread_over
 from samesense.execution.progress import stage, without_bars
 from samesense.execution.ranks import world_size
-from samesense.execution.timing import time_summary
+from samesense.execution.timing import seconds_taken, time_summary
 from samesense.execution.trainer import CHECKPOINT_SECONDS
 from samesense.recipes.held_out.cross_validation import WEIGHT_SHARES, CrossValidation
 from samesense.recipes.held_out.sets import Sets
@@ -60,7 +60,7 @@ def measure_time(job: Job[Any, Any], prepare: Prepare, *, build: Build | None = 
         choice = pick_precision(model, inputs.dataset, settings, settings.max_seq_length)
         seconds["loading"] = models * (time.perf_counter() - started)
         if inputs.before_training is not None:
-            seconds["teachers"] = _time(inputs.before_training) * len(job.data) / len(sample_job.data)
+            seconds["teachers"] = seconds_taken(inputs.before_training) * len(job.data) / len(sample_job.data)
         examples = _count_examples(job, sample_job, inputs)
         steps = settings.steps(examples)
         along_steps = steps // settings.steps_between_evaluations(examples)
@@ -205,7 +205,7 @@ def _time_step(job: Job[Any, Any], model: Any, inputs: TrainingInputs, precision
 def _time_checkpoint(model: Any) -> float:
     """Return the seconds that a checkpoint takes: the weights, and two numbers of the optimizer for each."""
     with ScratchFolder() as folder, without_bars():
-        return 3 * _time(lambda: model.save_pretrained(folder, create_model_card=False))
+        return 3 * seconds_taken(lambda: model.save_pretrained(folder, create_model_card=False))
 
 
 class _Clock(TrainerCallback):
@@ -224,11 +224,4 @@ def _time_scoring(score: Callable[[Sequence[Pair]], Any], pairs: Sequence[Pair])
     if not pairs:
         return 0.0
     sample = [pairs[index] for index in spread_over(len(pairs), TIMED_PAIRS)]
-    return _time(lambda: score(sample)) * len(pairs) / len(sample)
-
-
-def _time(work: Callable[[], object]) -> float:
-    """Return the seconds that some work takes."""
-    started = time.perf_counter()
-    work()
-    return time.perf_counter() - started
+    return seconds_taken(lambda: score(sample)) * len(pairs) / len(sample)

@@ -162,12 +162,15 @@ def _settle(figure: Figure) -> None:
 
 def svg_text(plot: Plot) -> str:
     """Return the figure as SVG with text as text and without a date: the same for the same figure."""
-    stream = io.StringIO()
+    return _saved(plot, "svg", "Date", "Creator", "Format", "Type").decode()
+
+
+def _saved(plot: Plot, form: str, *without: str, **options: Any) -> bytes:
+    """Return the figure in a format, ``without`` these of its metadata."""
+    stream = io.BytesIO()
     with styled():
         _settle(plot.figure)
-        plot.figure.savefig(
-            stream, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
-        )
+        plot.figure.savefig(stream, format=form, metadata=dict.fromkeys(without), **options)
     return stream.getvalue()
 
 
@@ -221,27 +224,10 @@ def check_figure(path: Path) -> None:
     check_place(path)
 
 
-def _png_bytes(plot: Plot) -> bytes:
-    stream = io.BytesIO()
-    with styled():
-        _settle(plot.figure)
-        plot.figure.savefig(stream, format="png", dpi=200, metadata={"Software": None})
-    return stream.getvalue()
-
-
-def _pdf_bytes(plot: Plot) -> bytes:
-    """Return the figure as PDF, with its fonts inside and without a date: the same for the same figure."""
-    stream = io.BytesIO()
-    with styled():
-        _settle(plot.figure)
-        metadata = {"CreationDate": None, "Creator": None, "Producer": None}
-        plot.figure.savefig(stream, format="pdf", metadata=metadata)
-    return stream.getvalue()
-
-
 WRITTEN: dict[str, Callable[[Plot], bytes]] = {
     ".svg": lambda plot: svg_text(plot).encode(),
-    ".png": _png_bytes,
-    ".pdf": _pdf_bytes,
+    ".png": lambda plot: _saved(plot, "png", "Software", dpi=200),
+    # Its fonts are inside.
+    ".pdf": lambda plot: _saved(plot, "pdf", "CreationDate", "Creator", "Producer"),
 }
 """Writers of figures, by the suffix of the file."""
