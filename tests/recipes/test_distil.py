@@ -56,6 +56,10 @@ def job(train, chosen):
     return distil.Job(method="distil", data=train, settings=chosen, output=Path("run"))
 
 
+def distilled(train, chosen, folder, *, resume=False, **sets):
+    return distil.DistilPlan(train, chosen, **sets).run(folder, resume=resume)
+
+
 @pytest.fixture
 def wise(corpus, tmp_path):
     np.savez(tmp_path / "wise.npz", texts=np.array(corpus.texts), embeddings=by_topic(corpus.texts))
@@ -71,7 +75,7 @@ def test_a_student_learns_what_its_teacher_knows(tiny_trunk, corpus, wise, tmp_p
     train = corpus.take(range(240))
     held_out = corpus.texts[240:]
     before = distil.build_student(job(train, chosen))
-    done = distil.run(train, chosen, tmp_path / "run")
+    done = distilled(train, chosen, tmp_path / "run")
 
     def agreement(encoder):
         pair = [encode(encoder, held_out, precision="float32", normalize=True), by_topic(held_out)]
@@ -90,7 +94,7 @@ def test_only_a_named_student_is_said_to_be_untuned(
     monkeypatch.setattr(evaluation_phase, "is_untuned", lambda scorer, cosines: True)
     model = student.replace("FOLDER", str(tiny_trunk))
     with caplog.at_level("INFO", "samesense"):
-        distil.run(
+        distilled(
             corpus,
             settings(tiny_trunk, model=model, max_steps=1),
             tmp_path / "run",
@@ -102,7 +106,7 @@ def test_only_a_named_student_is_said_to_be_untuned(
 def test_quality_and_speed_are_in_table_manifest_results_and_card(tiny_trunk, toy_pairs, corpus, tmp_path):
     tests = [read_pairs(toy_pairs / name) for name in ("dev.tsv", "test.tsv")]
     chosen = settings(tiny_trunk, model="layers:1", max_steps=2, eval_steps=1)
-    done = distil.run(corpus, chosen, tmp_path / "run", dev=tests[0], tests=tests)
+    done = distilled(corpus, chosen, tmp_path / "run", dev=tests[0], tests=tests)
     student, teacher = done.report.lines
     assert set(student.spearman) == {"dev.tsv", "test.tsv"}
     means = [np.mean(list(line.spearman.values())) for line in (student, teacher)]
@@ -121,7 +125,7 @@ def test_quality_and_speed_are_in_table_manifest_results_and_card(tiny_trunk, to
     assert values[str(tmp_path / "run"), "test.tsv"] == student.spearman["test.tsv"]
     assert values[str(tiny_trunk), "dev.tsv"] == teacher.spearman["dev.tsv"]
     with pytest.raises(OutputError):
-        distil.run(corpus, chosen, tmp_path / "run")
+        distilled(corpus, chosen, tmp_path / "run")
 
 
 def test_few_sentences_are_warned_of(tiny_trunk, corpus):
@@ -140,17 +144,17 @@ def test_a_run_killed_while_it_was_evaluated_is_evaluated_by_resume(
 ):
     tests = [read_pairs(toy_pairs / "test.tsv")]
     chosen = settings(tiny_trunk, model="layers:1", max_steps=2)
-    run = partial(distil.run, corpus, output=tmp_path / "run", tests=tests)
+    run = partial(distilled, corpus, folder=tmp_path / "run", tests=tests)
 
     def killed(*args, **options):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(run_folder, "end", killed)
-        run(settings=chosen)
+        run(chosen=chosen)
     with pytest.raises(ConfigError, match=r"settings\.seed was 1 and is 2"):
-        run(settings=chosen.model_copy(update={"seed": 2}), resume=True)
-    done = run(settings=chosen, resume=True)
+        run(chosen=chosen.model_copy(update={"seed": 2}), resume=True)
+    done = run(chosen=chosen, resume=True)
     assert done.output.steps == 2
     card = (tmp_path / "run" / "model" / "README.md").read_text(encoding="utf-8")
     assert card.count("## Distilled") == 1
@@ -159,13 +163,13 @@ def test_a_run_killed_while_it_was_evaluated_is_evaluated_by_resume(
     assert len(lines) == len(done.report.results) + 2  # two of the student before training
     assert distil_report.KEPT in read_manifest(tmp_path / "run")
     with pytest.raises(OutputError, match="is finished"):
-        run(settings=chosen, resume=True)
+        run(chosen=chosen, resume=True)
 
 
 def test_the_pooling_of_teachers(tiny_trunk, toy_pairs, corpus, tmp_path):
     tests = [read_pairs(toy_pairs / "test.tsv")]
     chosen = settings(tiny_trunk, model="layers:1", max_steps=1, teacher_pooling="cls")
-    done = distil.run(corpus, chosen, tmp_path / "run", tests=tests)
+    done = distilled(corpus, chosen, tmp_path / "run", tests=tests)
     assert build(str(tmp_path / "run"))[1].pooling_mode == "cls"
     cls = evaluate_pairs(load(tiny_trunk, pooling="cls", precision="float32"), tests[0])
     assert done.report.lines[1].spearman["test.tsv"] == next(r.value for r in cls if r.metric == "spearman")
@@ -178,14 +182,14 @@ def test_the_pooling_of_teachers(tiny_trunk, toy_pairs, corpus, tmp_path):
 
 def test_a_teacher_that_is_no_model_teaches_and_is_not_evaluated(tiny_trunk, toy_pairs, corpus, wise, tmp_path):
     chosen = settings(tiny_trunk, teacher=(str(tiny_trunk), wise), teacher_weights=(1.0, 2.0), max_steps=1)
-    done = distil.run(corpus, chosen, tmp_path / "run", tests=[read_pairs(toy_pairs / "test.tsv")])
+    done = distilled(corpus, chosen, tmp_path / "run", tests=[read_pairs(toy_pairs / "test.tsv")])
     assert [line.model for line in done.report.lines] == ["student", str(tiny_trunk)]
     assert done.report.notes[0] == f"Not evaluated, as it is no model: {wise}."
 
 
 def test_the_student_reads_as_many_tokens_as_its_teacher(tiny_trunk, corpus, tmp_path):
     chosen = settings(tiny_trunk, model="layers:2", max_seq_length=5, max_steps=1)
-    distil.run(corpus, chosen, tmp_path / "run")
+    distilled(corpus, chosen, tmp_path / "run")
     assert build(str(tmp_path / "run")).max_seq_length == build(str(tiny_trunk)).max_seq_length > 5
 
 

@@ -176,7 +176,7 @@ def distil(  # noqa: PLR0913 - the flags of the command
     Returns:
         Prints as a table of student and teachers.
     """
-    from samesense.recipes.distil.recipe import run
+    from samesense.recipes.distil.recipe import DistilPlan
     from samesense.recipes.distil.settings import choose_distil
     from samesense.recipes.unsupervised.settings import read_bare
 
@@ -185,15 +185,13 @@ def distil(  # noqa: PLR0913 - the flags of the command
         # pydantic takes no string for a tuple.
         overrides = {**overrides, "teacher": (overrides["teacher"],)}
     _, chosen = choose_distil(config, overrides)
-    return run(
+    plan = DistilPlan(
         read_bare(as_sources(sentences), chosen),
         chosen,
-        Path(output),
         dev=None if dev is None else labelled_pairs(dev),
         tests=[] if test is None else [labelled_pairs(source) for source in as_sources(test)],
-        resume=resume,
-        overwrite=overwrite,
     )
+    return plan.run(Path(output), resume=resume, overwrite=overwrite)
 
 
 @library_function

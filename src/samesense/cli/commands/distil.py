@@ -63,16 +63,17 @@ def distil(
     logger.info(f"data: {train.summary}")
     # After the data: mistakes in them show before the seconds that torch takes.
     with loading_torch():
-        from samesense.recipes.distil.recipe import estimate, run
+        from samesense.recipes.distil.recipe import DistilPlan
 
+    plan = DistilPlan(train, chosen, dev, tests)
     logger.info(f"settings: {name}{''.join(f', {key} = {value}' for key, value in overrides.items())}")
     if dry_run:
-        for line in estimate(train, chosen, output, dev=dev, tests=tests, free=not (resume or overwrite)):
+        for line in plan.estimate(output, free=not (resume or overwrite)):
             logger.info(line)
         put_json([chosen.model_dump()])
         return
     with on_interrupt(RERUN_WITH_FLAG, output / FILE, resumes=resume):
-        done = run(train, chosen, output, dev=dev, tests=tests, resume=resume, overwrite=overwrite)
+        done = plan.run(output, resume=resume, overwrite=overwrite)
         if done.output.interrupted:
             raise KeyboardInterrupt
     for line in done.lines():

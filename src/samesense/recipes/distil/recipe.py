@@ -29,7 +29,7 @@ from samesense.encoder.maps.whitening import check_whole
 from samesense.errors import ConfigError, ModelError
 from samesense.losses.distillation import Distillation
 from samesense.recipes.distil.report import KEPT, StudentReport, report_student
-from samesense.recipes.distil.settings import NO_TEACHER, DistilSettings
+from samesense.recipes.distil.settings import DistilSettings
 from samesense.recipes.run.estimate import estimate as estimate_job
 from samesense.recipes.run.job import FurtherResults, Job, TrainingInputs
 from samesense.recipes.run.run_folder import SECTIONS, check_new
@@ -55,84 +55,67 @@ class Distillate(TrainingRun):
         return "\n\n".join(["\n".join(self.lines()), *report])
 
 
-def run(
-    train: Sentences,
-    settings: DistilSettings,
-    output: Path,
-    *,
-    dev: PairData | None = None,
-    tests: Sequence[PairData] = (),
-    resume: bool = False,
-    overwrite: bool = False,
-) -> Distillate:
-    """Encode by the teachers, train the student, and evaluate and time both; all of it is left in ``output``.
+@dataclass(frozen=True)
+class DistilPlan:
+    """What a student learns from, and is evaluated on; ConfigError if two test sets have one name.
 
-    ``dev`` chooses the best checkpoint, and is evaluated on where there are no ``tests``. ``resume`` also evaluates
-    what was trained and not evaluated; ``overwrite`` leaves the vectors of teachers.
+    ``dev`` chooses the best checkpoint, and is evaluated on where there are no ``tests``.
     """
-    _check(settings, tests)
-    # The run calls `report` once the student is saved; the list hands its outcome back.
-    reports: list[StudentReport] = []
 
-    def report() -> FurtherResults:
-        evaluated = tests or ([] if dev is None else [dev])
-        reports.append(report_student(output, settings, train.texts, evaluated))
-        # The run itself evaluates the student on the first of the tests.
-        scored_by_run = {test.name for test in tests[:1]}
-        results = [row for row in reports[0].results if row.seed is None or row.dataset not in scored_by_run]
-        entries = {KEPT: reports[0].content(), SECTIONS: {"Distilled": reports[0].section()}}
-        return FurtherResults(results, entries)
+    train: Sentences
+    settings: DistilSettings
+    dev: PairData | None = None
+    tests: Sequence[PairData] = ()
 
-    def prepared(model: SentenceTransformer, job: Job[Sentences, DistilSettings]) -> TrainingInputs:
-        return replace(prepare(model, job), after_training=report)
+    def __post_init__(self) -> None:
+        names = [data.name for data in self.tests]
+        if len(set(names)) < len(names):
+            raise ConfigError(f"Each test set needs a name of its own; received {', '.join(names)}.")
 
-    job = _job(train, settings, output, dev, tests)
-    done = run_job(job, prepared, build=build_student, resume=resume, overwrite=overwrite)
-    return Distillate(**vars(done), report=reports[0] if reports else None)
+    def run(self, output: Path, *, resume: bool = False, overwrite: bool = False) -> Distillate:
+        """Encode by the teachers, train the student, and evaluate and time both; all of it is left in ``output``.
 
+        ``resume`` also evaluates what was trained and not evaluated; ``overwrite`` leaves the vectors of teachers.
+        """
+        # The run calls `report` once the student is saved; the list hands its outcome back.
+        reports: list[StudentReport] = []
 
-def estimate(
-    train: Sentences,
-    settings: DistilSettings,
-    output: Path,
-    *,
-    dev: PairData | None = None,
-    tests: Sequence[PairData] = (),
-    free: bool = True,
-) -> list[str]:
-    """Return, in words, the steps and an estimate of the time, the report not counted; as :func:`run` it raises.
+        def report() -> FurtherResults:
+            evaluated = self.tests or ([] if self.dev is None else [self.dev])
+            reports.append(report_student(output, self.settings, self.train.texts, evaluated))
+            # The run itself evaluates the student on the first of the tests.
+            scored_by_run = {test.name for test in self.tests[:1]}
+            results = [row for row in reports[0].results if row.seed is None or row.dataset not in scored_by_run]
+            entries = {KEPT: reports[0].content(), SECTIONS: {"Distilled": reports[0].section()}}
+            return FurtherResults(results, entries)
 
-    ``free`` says that nothing may be in the output folder.
-    """
-    _check(settings, tests)
-    if free:
-        check_new(output, overwrite=False)
-    job = _job(train, settings, output, dev, tests)
-    return estimate_job(job, prepare, build=build_student)
+        def prepared(model: SentenceTransformer, job: Job[Sentences, DistilSettings]) -> TrainingInputs:
+            return replace(prepare(model, job), after_training=report)
 
+        done = run_job(self._job(output), prepared, build=build_student, resume=resume, overwrite=overwrite)
+        return Distillate(**vars(done), report=reports[0] if reports else None)
 
-def _job(
-    train: Sentences, settings: DistilSettings, output: Path, dev: PairData | None, tests: Sequence[PairData]
-) -> Job[Sentences, DistilSettings]:
-    """Return what is trained; the student is compared with its start on the first test set."""
-    guards = [read_pairs(source, drop_bad_rows=None) for source in settings.guard]
-    return Job(
-        method=METHOD,
-        data=train,
-        settings=settings,
-        output=output,
-        dev=dev,
-        test=tests[0] if tests else None,
-        guards=guards,
-        concludes=True,
-    )
+    def estimate(self, output: Path, *, free: bool = True) -> list[str]:
+        """Return, in words, the steps and an estimate of the time, the report not counted; as :meth:`run` it raises.
 
+        ``free`` says that nothing may be in the output folder.
+        """
+        if free:
+            check_new(output, overwrite=False)
+        return estimate_job(self._job(output), prepare, build=build_student)
 
-def _check(settings: DistilSettings, tests: Sequence[PairData]) -> None:
-    if not settings.teacher:
-        raise ConfigError(NO_TEACHER)
-    if len({data.name for data in tests}) < len(tests):
-        raise ConfigError(f"Each test set needs a name of its own; received {', '.join(data.name for data in tests)}.")
+    def _job(self, output: Path) -> Job[Sentences, DistilSettings]:
+        """Return what is trained; the student is compared with its start on the first test set."""
+        return Job(
+            method=METHOD,
+            data=self.train,
+            settings=self.settings,
+            output=output,
+            dev=self.dev,
+            test=self.tests[0] if self.tests else None,
+            guards=[read_pairs(source, drop_bad_rows=None) for source in self.settings.guard],
+            concludes=True,
+        )
 
 
 def build_student(job: Job[Sentences, DistilSettings]) -> SentenceTransformer:

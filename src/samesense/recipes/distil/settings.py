@@ -13,8 +13,6 @@ from samesense.recipes.settings import bind, read_settings
 from samesense.recipes.unsupervised.settings import RankcseSettings
 from samesense.types import PoolingName
 
-NO_TEACHER = "A student learns from a teacher, and none was named. Give a teacher."
-
 
 @with_defaults(
     learning_rate=3e-4, batch_size=64, epochs=1.0, head="none", rank="listnet", tau3=0.05, contrast=0.0, beta=0.0
@@ -66,5 +64,5 @@ def choose_distil(config: str, overrides: Mapping[str, Any]) -> tuple[str, Disti
     kinds = ("encoder", "static") if static else ("encoder",)
     settings = bind(DistilSettings, *(read_settings(kind, "distil") for kind in kinds), file_settings, overrides)
     if not settings.teacher:
-        raise ConfigError(NO_TEACHER)
+        raise ConfigError("A student learns from a teacher, and none was named. Give a teacher.")
     return f"distil of {kinds[-1]}" if config == "auto" else config, settings
