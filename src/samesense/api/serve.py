@@ -86,9 +86,7 @@ def serve(  # noqa: PLR0913 - the flags of the command
         >>> samesense.serve("runs/mine", port=8000)  # doctest: +SKIP
         samesense: serving 'mine' at http://127.0.0.1:8000
     """
-    _check(long)
-    if allowed_host is not None:
-        check_list("allowed_host", allowed_host)
+    _check(long, allowed_host)
     # The check comes first, as these imports fail without the extra `serve`.
     from samesense.inference.labelling.file import open_labels
     from samesense.inference.serve.http.labels import BY
@@ -153,9 +151,7 @@ def app(  # noqa: PLR0913 - those of serve
     Example:
         >>> app = samesense.app("runs/mine")  # in service.py; then: uvicorn service:app --workers 2  # doctest: +SKIP
     """
-    _check(long)
-    if allowed_host is not None:
-        check_list("allowed_host", allowed_host)
+    _check(long, allowed_host)
     from samesense.inference.serve.http.app import build_app
     from samesense.inference.serve.http.hosts import allowed_names
     from samesense.inference.serve.opening import named_models, open_models, read_keys
@@ -183,8 +179,10 @@ def app(  # noqa: PLR0913 - those of serve
     return build_app(services, keys=read_keys(_path(api_key_file)), hosts=allowed_names(allowed_host or ()))
 
 
-def _check(long: Long) -> None:
+def _check(long: Long, allowed_host: Sequence[str] | None) -> None:
     check_choice("long", long, Long)
+    if allowed_host is not None:
+        check_list("allowed_host", allowed_host)
     MissingExtraError.check("serve", "fastapi", "uvicorn", "prometheus-client")
 
 
