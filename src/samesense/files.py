@@ -207,6 +207,13 @@ def write_json_lines(path: str | Path, rows: Iterable[object], *, sync: bool = F
     return write_text(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), sync=sync)
 
 
+def npy_bytes(array: npt.NDArray[Any]) -> bytes:
+    """Return the bytes of an ``.npy`` file with this array."""
+    stream = io.BytesIO()
+    np.save(stream, array)
+    return stream.getvalue()
+
+
 def write_array(path: Path, array: npt.NDArray[Any]) -> None:
     """Write an array as ``.npy``; see :func:`replacing`."""
     with replacing(path) as beside, beside.open("wb") as stream:

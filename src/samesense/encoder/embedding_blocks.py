@@ -6,7 +6,6 @@ processes may write at the same time.
 
 from __future__ import annotations
 
-import io
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -17,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from samesense.failures import DAMAGED
-from samesense.files import clear_temporary, write_array
+from samesense.files import clear_temporary, npy_bytes, write_array
 from samesense.hashes import content_hash, text_digest
 from samesense.places import IDENTITY, identity_folder
 from samesense.types import Embeddings
@@ -104,7 +103,7 @@ class EmbeddingBlocks:
     def write(self, texts: Sequence[str], vectors: Embeddings) -> None:
         """Add one block."""
         keys = np.array([np.frombuffer(text_digest(text), dtype=np.uint8) for text in texts])
-        name = _hash_block(_npy_bytes(keys), _npy_bytes(vectors))
+        name = _hash_block(npy_bytes(keys), npy_bytes(vectors))
         # the keys last: a block counts as written once its keys are there
         write_array(self._folder / f"{name}{_VECTORS}", vectors)
         write_array(self._folder / f"{name}{_KEYS}", keys)
@@ -127,13 +126,6 @@ def _check_hash(keys_path: Path, vectors_path: Path) -> None:
 
 def _hash_block(keys: bytes, vectors: bytes) -> str:
     return content_hash([keys, vectors])[:32]
-
-
-def _npy_bytes(array: npt.NDArray[Any]) -> bytes:
-    """Return the bytes of an ``.npy`` file with this array."""
-    stream = io.BytesIO()
-    np.save(stream, array)
-    return stream.getvalue()
 
 
 def remove_blocks(folder: Path) -> None:

@@ -25,7 +25,7 @@ from threadpoolctl import threadpool_limits
 from samesense.errors import DataError
 from samesense.execution.shards.job import Shard, ShardedJob, sharded_job
 from samesense.execution.shards.tasks import Executor
-from samesense.files import map_array, replacing
+from samesense.files import map_array, npy_bytes, replacing
 from samesense.inference.duplicates.links import Links, ListSearch, RangeLinks
 from samesense.inference.duplicates.vector_shards import LINK_SHARDS, LIST_SHARDS, SHARDED
 from samesense.inference.duplicates.work import VECTORS, Work
@@ -98,9 +98,7 @@ class ListsWork:
         rows = self.vectors.open()[chosen.start : chosen.stop]
         with threadpool_limits(1, user_api="blas"):
             closest = closest_lists(rows, self.centres, chosen.lists, "")
-        sink = io.BytesIO()
-        np.save(sink, closest)
-        return Shard(sink.getvalue(), len(rows), time.perf_counter() - started)
+        return Shard(npy_bytes(closest), len(rows), time.perf_counter() - started)
 
 
 @dataclass(frozen=True)
@@ -195,9 +193,7 @@ def _make_lists(
     """Return the closest lists of each query, more than are needed, and of each target, in files of the job."""
     targets = search.sides(vectors.open())[1]
     if not job.folder.exists(CENTRES):
-        sink = io.BytesIO()
-        np.save(sink, list_centres(targets))
-        job.folder.write(CENTRES, sink.getvalue())
+        job.folder.write(CENTRES, npy_bytes(list_centres(targets)))
     centres = np.load(io.BytesIO(job.folder.read(CENTRES)))
     queries = vectors.rows if search.split is None else search.split
     probes = min(PROBES[-1], len(centres))
