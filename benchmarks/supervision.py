@@ -320,7 +320,9 @@ FRESH = (
     ),
     _classified("topics of BBC, 48", "paraphrase-l3", 48, _topics("docs/bbc", REST), _topics("docs/bbc", HELD)),
     _unlabelled("sentences of Brown, language model", "smollm2-l8", 2000, "docs/brown", "en/stsb.test"),
-    _of_pairs("SICK-R, 500, base size", "scored", "mpnet-base", 500, _scored("en/sickr.train"), _scored("en/sickr.test")),
+    _of_pairs(
+        "SICK-R, 500, base size", "scored", "mpnet-base", 500, _scored("en/sickr.train"), _scored("en/sickr.test")
+    ),
     _of_pairs("PAWS, 500, base size", "binary", "mpnet-base", 500, _scored("en/paws.dev"), _scored("en/paws.test")),
 )
 """Tasks named when the defaults stood, to see them on what no one had looked at."""
