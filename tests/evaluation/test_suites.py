@@ -154,7 +154,7 @@ def test_own_pairs_that_no_suite_takes_are_named_and_refused_where_nothing_else_
     own_file = write_pairs(tmp_path / "own" / "mine.tsv", 20)
     belongs = f"{own_file}: this belongs to sts, ranking, geometry, binary, and the suites asked for are transfer."
     assert find_tasks([transfer, own_file], ["transfer"]).unfit == [belongs]
-    with pytest.raises(ConfigError, match=re.escape(belongs)):
+    with pytest.raises(ConfigError, match=re.escape(f"{belongs} Ask for suite sts, or give other data.")):
         find_tasks([own_file], ["transfer"])
 
 

@@ -101,11 +101,18 @@ def find_tasks(
     user_pairs: list[PairData] = []
     anchors: list[TupleData] = []
     documents: list[Path] = []
+    names = [suite.name for suite in requested]
     unfit: list[str] = []
+    fitting: list[str] = []
     preferred = _preferred_form(requested)
     for source in source_list:
         data = _open(source, reading, preferred=preferred)
-        unfit += _unused_message(source, data, requested)
+        fitting = _fitting_suites(source, data, requested)
+        if not set(fitting) & set(names):
+            unfit.append(
+                f"{_name(source)}: this belongs to {', '.join(fitting)}, and the suites asked for are "
+                f"{', '.join(names)}."
+            )
         if isinstance(data, PairData):
             user_pairs.append(data)
         elif isinstance(data, TupleData):
@@ -115,7 +122,7 @@ def find_tasks(
         else:
             splits_by_name = {**data, **splits_by_name}  # the first source with a split counts
     if source_list and len(unfit) == len(source_list):
-        raise ConfigError(f"{' '.join(unfit)} Ask for such a suite, or give other data.")
+        raise ConfigError(f"{' '.join(unfit)} Ask for suite {fitting[0]}, or give other data.")
     splits = BenchmarkSplits(splits_by_name, fast)
     tasks: list[Task] = []
     missing: list[str] = []
@@ -289,26 +296,22 @@ def _pairs(source: Source, reading: Mapping[str, Any]) -> PairData:
     return pairs
 
 
-def _unused_message(
+def _fitting_suites(
     source: Source, data: dict[str, BenchmarkSplit] | PairData | TupleData | Path, requested: Sequence[Suite]
 ) -> list[str]:
-    """Return a line if no requested suite can use a source."""
+    """Return the suites that can use a source."""
     if isinstance(data, PairData):
-        fitting = [suite.name for suite in SUITES.values() if suite.takes_pairs]
-    elif isinstance(data, TupleData) and data.classes is not None:
-        fitting = [suite.name for suite in SUITES.values() if suite.from_classes]
-    elif isinstance(data, TupleData):
-        fitting = [suite.name for suite in SUITES.values() if suite.from_anchors]
-    elif isinstance(data, Path):
-        fitting = [suite.name for suite in SUITES.values() if suite.from_documents]
-    elif Path(str(source)).expanduser().is_dir():
-        return []  # a folder may have more than is needed; a suite without any data is reported later
-    else:
-        fitting = list(dict.fromkeys(suite for split in data.values() for suite in split.benchmark.suites))
-    names = [suite.name for suite in requested]
-    if set(fitting) & set(names):
-        return []
-    return [f"{_name(source)}: this belongs to {', '.join(fitting)}, and the suites asked for are {', '.join(names)}."]
+        return [suite.name for suite in SUITES.values() if suite.takes_pairs]
+    if isinstance(data, TupleData) and data.classes is not None:
+        return [suite.name for suite in SUITES.values() if suite.from_classes]
+    if isinstance(data, TupleData):
+        return [suite.name for suite in SUITES.values() if suite.from_anchors]
+    if isinstance(data, Path):
+        return [suite.name for suite in SUITES.values() if suite.from_documents]
+    if Path(str(source)).expanduser().is_dir():
+        # A folder may have more than is needed; a suite without any data is reported later.
+        return [suite.name for suite in requested]
+    return list(dict.fromkeys(suite for split in data.values() for suite in split.benchmark.suites))
 
 
 def _benchmark_tasks(suite: Suite, splits: BenchmarkSplits) -> tuple[list[Task], list[str], list[str]]:
