@@ -193,11 +193,13 @@ def test_no_long_document_is_held_out_as_a_whole():
     assert (len(learnt), len(held)) == (5700, 300)
 
 
-def test_a_run_lowers_the_loss_and_leaves_an_encoder_with_its_head(tiny_trunk, documents, tmp_path):
+def test_a_run_lowers_the_loss_and_leaves_an_encoder_with_its_head(tiny_trunk, documents, tmp_path, caplog):
+    caplog.set_level("INFO", "samesense")
     pretrained = samesense.pretrain(
         documents, model=str(tiny_trunk), output=tmp_path / "run", **{**HOW, "max_steps": 40}
     )
     assert pretrained.after < pretrained.before - 3 and "held-out text" in str(pretrained)
+    assert "the head is new" in caplog.text and "before: perplexity" not in caplog.text
     record = json.loads((tmp_path / "run" / "manifest.json").read_text())
     assert record["status"] == "finished" and record["perplexity"] == {
         "before": pretrained.before,
@@ -210,6 +212,7 @@ def test_a_run_lowers_the_loss_and_leaves_an_encoder_with_its_head(tiny_trunk, d
         assert any(name.startswith("cls.predictions.transform") for name in file.keys())  # noqa: SIM118 - no mapping
     masked_lm_head(encoder)  # not refused
     again = samesense.pretrain(documents, model=str(tmp_path / "run"), output=tmp_path / "further", **HOW)
+    assert f"before: perplexity {again.before:.4g} of" in caplog.text
     assert again.before == pytest.approx(pretrained.after, rel=1e-4) and "the head is new" not in str(again)
     card = (pretrained.model / "README.md").read_text()
     assert next(read_documents(documents))[0][0] not in card

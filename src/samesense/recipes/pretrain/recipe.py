@@ -131,7 +131,8 @@ def run(
         trainer = _build_trainer(model.to(encoder.device), maker, learnt, held, settings, output, callbacks)
         start_loss = trainer.evaluate()["eval_loss"]
         laps.count("evaluation")
-        logger.info(f"before: perplexity {math.exp(start_loss):.4g} of the masked tokens held out")
+        if not record[NEW_HEAD]:
+            logger.info(f"before: perplexity {math.exp(start_loss):.4g} of the masked tokens held out")
         newest = newest_checkpoint(output / CHECKPOINTS) if resume else None
         trained = _train(trainer, model, newest, settings, laps)
         best = trainer.state.best_metric
