@@ -9,6 +9,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Union, get_args, get_origin
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -123,6 +124,31 @@ def test_training_takes_data_in_memory_and_holds_out(tiny_trunk, tmp_path):
     by_path = samesense.train(sample_path("train"), output=tmp_path / "path", **common)
     scores = {run.output.best_dev_spearman for run in (by_rows, by_frame, by_path)}
     assert len(scores) == 1 and None not in scores
+
+
+def test_sets_in_memory_are_told_apart(tiny_trunk, tmp_path):
+    train, dev, test = (pd.read_csv(sample_path(split), sep="\t", quoting=3) for split in ("train", "dev", "test"))
+    settings = {"model": str(tiny_trunk), "max_steps": 1, "precision": "float32"}
+    run = samesense.train(train, dev=dev, test=test, guard=[dev, test], output=tmp_path / "run", **settings)
+    name = "DataFrame in memory"
+    assert [run.verdict.task.dataset, *(guard.dataset for guard in run.verdict.guards)] == [
+        name,
+        f"{name} 2",
+        f"{name} 3",
+    ]
+    by_folds = samesense.train(train[:60], guard=dev, output=tmp_path / "folds", **settings)
+    assert [guard.dataset for guard in by_folds.verdict.guards] == [f"{name} 2"]
+    student = samesense.distil(
+        train["question1"],
+        teacher=str(tiny_trunk),
+        student="layers:1",
+        test=[dev, test],
+        output=tmp_path / "small",
+        max_steps=1,
+    )
+    assert f"| {name} 2 " in str(student)
+    with pytest.raises(ConfigError, match=r"received TrainingRun\. Give its folder: run\.model\."):
+        samesense.evaluate(run, dev)
 
 
 def test_texts_are_for_simcse(tiny_trunk, tmp_path):

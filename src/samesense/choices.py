@@ -67,11 +67,11 @@ def check_choice(name: str, value: object, choices: Any, *, optional: bool = Fal
         raise ConfigError(f"`{name}` is one of {', '.join(words)}; received {value!r}.")
 
 
-def check_output_name(output: object) -> None:
+def check_output_name(output: object, name: str = "output", example: str = "runs/mine") -> None:
     """Raise ConfigError unless ``output`` is the name of a file or a folder."""
     if not isinstance(output, str | Path):
         raise ConfigError(
-            f"`output` is the name of a file or a folder; received {output!r}. Example: output='runs/mine'"
+            f"`{name}` is the name of a file or a folder; received {output!r}. Example: {name}={example!r}"
         )
 
 

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Transformer
+from sentence_transformers.sentence_transformer.modules import Pooling
 from transformers import AutoModel, AutoTokenizer
 
 import samesense
@@ -87,6 +89,24 @@ def test_a_training_keeps_it(decoder, toy_pairs, tmp_path):
     saved = SentenceTransformer(str(run.model))
     assert saved.tokenizer("rain")["input_ids"] == set_template(build(decoder), TEMPLATE)("rain")["input_ids"]
     assert "lasttoken pooling" in load(str(run.model)).protocol
+
+
+def test_a_folder_that_wraps_texts_into_a_chat_says_so_in_training(decoder, toy_pairs, tmp_path, caplog):
+    caplog.set_level("INFO", "samesense")
+    trunk = Transformer(decoder)
+    trunk.tokenizer.chat_template = "the dog runs {{ messages[0]['content'] }}"
+    trunk.modality_config["message"] = {**trunk.modality_config["text"], "format": "flat"}
+    SentenceTransformer(modules=[trunk, Pooling(trunk.get_embedding_dimension())]).save(str(tmp_path / "chat"))
+    chat = SentenceTransformer(str(tmp_path / "chat"))
+    around = len(chat.preprocess(["a"])["input_ids"][0]) - len(trunk.tokenizer("a")["input_ids"])
+    assert around > 0
+    options = {"max_steps": 1, "batch_size": 4, "precision": "float32", "folds": "none", "report": False}
+    for name, is_said in ((tmp_path / "chat", True), (decoder, False)):
+        caplog.clear()
+        samesense.train(str(toy_pairs / "train.tsv"), model=name, output=tmp_path / f"run{is_said}", **options)
+        assert (f"each text in the chat template of the tokenizer ({around} tokens)" in caplog.text) == is_said
+    with pytest.raises(ModelError, match="a copy of the start's folder that has neither"):
+        samesense.export(tmp_path / "chat", output=tmp_path / "exported")
 
 
 def test_by_its_name_in_a_command(decoder, capsys):

@@ -69,6 +69,15 @@ def test_two_lists_are_pairs_and_texts_of_two_letters_are_none(model):
         samesense.explain(model, "a dog", None)
 
 
+@pytest.mark.parametrize(
+    ("texts", "received"),
+    [(("a b", ["c d", "e f"]), "str and list"), ((["c d"], "a b"), "list and str"), ((1, 2), "int and int")],
+)
+def test_one_text_and_many_are_no_pairs(model, texts, received):
+    with pytest.raises(DataError, match=f"two lists of texts; received {received}. One text with each of many: "):
+        samesense.similarity(model, *texts)
+
+
 def test_pairs_may_be_lists_and_rows_of_an_array(model):
     pairs = list(zip(TEXTS[:2], TEXTS[2:], strict=True))
     for pair_rows in ([list(pair) for pair in pairs], np.array(pairs)):
@@ -205,6 +214,15 @@ def test_a_word_that_is_none_of_the_choices_is_refused(model, call, name, tmp_pa
 def test_an_output_that_is_no_name_is_refused(call, output):
     with pytest.raises(ConfigError, match="`output` is the name of a file or a folder; received"):
         call(output)
+
+
+@pytest.mark.parametrize("folder", [None, 3])
+def test_a_folder_that_is_no_name_is_refused(folder):
+    for call in (samesense.open_index, lambda folder: samesense.build_index(folder, "t.txt")):
+        with pytest.raises(ConfigError, match=f"`folder` is the name of a file or a folder; received {folder}. Ex"):
+            call(folder)
+    with pytest.raises(ConfigError, match=r"`file` is the name of a file or a folder; received \{'seeds': \[1\]\}"):
+        samesense.sweep({"seeds": [1]}, output="sweep")
 
 
 @pytest.mark.parametrize("data", [pd.DataFrame({"text": TEXTS}), {"text": TEXTS}, None, 3])

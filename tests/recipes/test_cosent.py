@@ -15,7 +15,7 @@ from samesense.recipes.run import job as run_job
 from samesense.recipes.run import runner, training_phase
 from samesense.recipes.run.job import Job
 from samesense.recipes.run.run_folder import check_new
-from samesense.recipes.settings import bind, read_settings, shipped
+from samesense.recipes.settings import OTHER_NAMES, bind, read_settings, shipped
 from samesense.reports import read_results
 from samesense.training import manifest
 from samesense.training.batches import share_without_comparison
@@ -225,6 +225,9 @@ def test_settings_are_checked_before_anything_runs(tmp_path):
     with pytest.raises(ConfigError) as error:
         bind(CosentSettings, {"learning_rat": 1})
     assert str(error.value) == "There is no setting 'learning_rat'. Did you mean 'learning_rate'?"
+    for other, name in OTHER_NAMES.items():
+        with pytest.raises(ConfigError, match=f"no setting '{other}'. Did you mean '{name}'"):
+            bind(CosentSettings, {other: 1})
     with pytest.raises(ConfigError) as error:
         bind(CosentSettings, {"temperature": 0})
     assert str(error.value) == "temperature: input should be greater than 0; received 0."

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from samesense.api.library_function import library_function
+from samesense.choices import check_output_name
 from samesense.data.rows.sources import leads_to
 from samesense.data.rows.table_options import Header, Quoting
 from samesense.errors import ConfigError
@@ -267,6 +268,7 @@ def open_index(folder: str | Path, *, model: Any = None) -> Index:
     """
     from samesense.inference.collection.collection import Collection
 
+    check_output_name(folder, "folder", "texts.index")
     collection = Collection.open(folder)
     about = collection.about()
     # The precision of the build: queries are encoded as the stored texts were.

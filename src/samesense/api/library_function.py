@@ -20,8 +20,8 @@ _Result = TypeVar("_Result")
 def library_function(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
     """Decorate a function so that it refuses wrong words first, reads its tables by their options, and shows progress.
 
-    An argument whose type is a ``Literal`` is one of its words, and an ``output`` that is needed is a name. At the end
-    it is logged which texts a model did not read.
+    An argument whose type is a ``Literal`` is one of its words, and an ``output`` or the like that is needed is a name.
+    At the end it is logged which texts a model did not read.
     """
 
     @logs_unread
@@ -36,6 +36,10 @@ def library_function(function: Callable[_Parameters, _Result]) -> Callable[_Para
     return run
 
 
+_EXAMPLES = {"output": "runs/mine", "folder": "texts.index", "file": "sweep.toml"}
+"""Arguments that name files and folders, with an example for messages."""
+
+
 @cache
 def _types(function: Callable[..., Any]) -> Mapping[str, Any]:
     """Return the types of a function's parameters, in their order."""
@@ -44,8 +48,8 @@ def _types(function: Callable[..., Any]) -> Mapping[str, Any]:
 
 def _check(name: str, value: object, annotation: Any) -> None:
     """Raise ConfigError for an argument that its type does not allow, as far as types are looked at here."""
-    if name == "output" and annotation == str | Path:
-        check_output_name(value)
+    if name in _EXAMPLES and annotation == str | Path:
+        check_output_name(value, name, _EXAMPLES[name])
     kinds = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
     choices = [kind for kind in kinds if get_origin(kind) is Literal]
     # The options of tables are checked where they are put together.

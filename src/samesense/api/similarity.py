@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -76,8 +76,15 @@ def _pairs(text1: Any, text2: Any) -> list[Pair]:
     if isinstance(text1, str) and isinstance(text2, str):
         warn_of_compared_names(text1, text2, "samesense similarity MODEL")
         return [(text1, text2)]
-    if isinstance(text1, str) or isinstance(text2, str):
+    if isinstance(text1, str) and text2 is None:
         raise DataError("`similarity` compares two texts; received one. Give both, or a list of pairs.")
+    for texts in (text1, [] if text2 is None else text2):
+        if isinstance(texts, str) or not isinstance(texts, Iterable):
+            raise DataError(
+                "`similarity` compares two texts, or two lists of texts; received "
+                f"{type(text1).__name__} and {type(text2).__name__}. One text with each of many: "
+                "[(text, other) for other in others]."
+            )
     if text2 is None:
         pairs = list(text1)
     else:

@@ -178,6 +178,7 @@ def distil(  # noqa: PLR0913 - the flags of the command
     """
     from samesense.recipes.distil.recipe import DistilPlan
     from samesense.recipes.distil.settings import choose_distil
+    from samesense.recipes.reading import named_apart
     from samesense.recipes.unsupervised.settings import read_bare
 
     overrides = settings if student is None else {**settings, "model": student}
@@ -189,7 +190,7 @@ def distil(  # noqa: PLR0913 - the flags of the command
         read_bare(as_sources(sentences), chosen),
         chosen,
         dev=None if dev is None else labelled_pairs(dev),
-        tests=[] if test is None else [labelled_pairs(source) for source in as_sources(test)],
+        tests=named_apart([] if test is None else [labelled_pairs(source) for source in as_sources(test)]),
     )
     return plan.run(Path(output), resume=resume, overwrite=overwrite)
 

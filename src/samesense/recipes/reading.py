@@ -11,7 +11,8 @@ from samesense.data import PairData, concat, read_pairs
 from samesense.data.benchmarks.published import holds_arguments, read_argument_pairs
 from samesense.data.conventions.named_columns import check_columns
 from samesense.data.pairs.read import holds_scores
-from samesense.data.rows.sources import Source, in_memory
+from samesense.data.rows.memory import is_name_in_memory
+from samesense.data.rows.sources import Source, in_memory, numbered
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,19 @@ class Reading:
         if self.label_order is None or not holds_scores(source, self.columns):
             return self
         return replace(self, label_order=None)
+
+
+def named_apart(datasets: Sequence[PairData], others: Sequence[str] = ()) -> list[PairData]:
+    """Return sets to compare on whose names differ from each other and from ``others``, where no one chose the names.
+
+    Data in memory are named by their type alone, and get a number; a file is to be renamed by its user.
+    """
+    first = list(dict.fromkeys(others))
+    names = numbered([*first, *(data.source for data in datasets)])[len(first) :]
+    return [
+        replace(data, source=name) if is_name_in_memory(data.source) else data
+        for data, name in zip(datasets, names, strict=True)
+    ]
 
 
 READING = tuple(field.name for field in fields(Reading))

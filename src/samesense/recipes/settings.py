@@ -195,6 +195,20 @@ def bind(model: type[Settings], *layers: Mapping[str, Any]) -> Settings:
         raise as_config_error(error, _place(str((*error.errors()[0]["loc"], "")[0]), layers)) from error
 
 
+OTHER_NAMES = {
+    "lr": "learning_rate",
+    "bs": "batch_size",
+    "per_device_train_batch_size": "batch_size",
+    "gradient_accumulation_steps": "mini_batch_num_tokens",
+    "num_train_epochs": "epochs",
+    "fp16": "precision",
+    "bf16": "precision",
+    "model_name_or_path": "model",
+    "random_state": "seed",
+}
+"""Settings of other programs, whose names are far from those here."""
+
+
 def check_known(
     keys: Iterable[str], fields: Collection[str], location_of: Callable[[str], str] = lambda key: ""
 ) -> None:
@@ -202,7 +216,8 @@ def check_known(
     # The first by name, so that the message does not depend on the order of a set.
     unknown = min(set(keys) - set(fields), default=None)
     if unknown is not None:
-        near = difflib.get_close_matches(unknown, fields, n=1)
+        ours = OTHER_NAMES.get(unknown)
+        near = [ours] if ours in fields else difflib.get_close_matches(unknown, fields, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else f" Known: {', '.join(fields)}."
         raise ConfigError(f"{location_of(unknown)}There is no setting {unknown!r}.{hint}")
 

@@ -34,9 +34,17 @@ _FORM = 1000
 """Rows without column names that are inspected to find out what their third cells are."""
 
 
+_IN_MEMORY = " in memory"
+
+
 def name_in_memory(source: Any) -> str:
     """Return the name of data in memory in messages."""
-    return f"{type(source).__name__} in memory"
+    return f"{type(source).__name__}{_IN_MEMORY}"
+
+
+def is_name_in_memory(name: str) -> bool:
+    """Return whether a name is one of :func:`name_in_memory`, which no one chose and several data may have."""
+    return name.endswith(_IN_MEMORY)
 
 
 class Rows(list[Any]):

@@ -17,6 +17,7 @@ from sentence_transformers import CrossEncoder, SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 from tokenizers.processors import TemplateProcessing
 
+from samesense.encoder.forward.batching import tokenize_texts
 from samesense.encoder.names import PLACE
 from samesense.errors import ConfigError, ModelError
 
@@ -69,3 +70,15 @@ def _marks(tokenizer: Any) -> tuple[list[int], list[int]]:
     ids = tokenizer("a", return_special_tokens_mask=True)
     positions = [index for index, is_special in enumerate(ids["special_tokens_mask"]) if not is_special]
     return ids["input_ids"][: positions[0]], ids["input_ids"][positions[-1] + 1 :]
+
+
+def chat_length(model: SentenceTransformer) -> int:
+    """Return how many tokens of a chat template stand around each text; 0 for a model that reads texts by themselves.
+
+    sentence-transformers wraps texts in the template of the tokenizer where the folder of a model says nothing else.
+    """
+    tokenizer: Any = getattr(model[0], "tokenizer", None)
+    if not getattr(tokenizer, "chat_template", None):
+        return 0
+    lengths = [len(ids) for ids in (tokenize_texts(model, ["a"])["input_ids"][0], tokenizer("a")["input_ids"])]
+    return max(0, lengths[0] - lengths[1])

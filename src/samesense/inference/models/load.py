@@ -219,9 +219,11 @@ def _wrap_object(model: Any, options: _Options) -> Model:
     if library is not None and isinstance(model, library.CrossEncoder):
         return _wrap_cross_encoder(model, options)
     if not callable(model):
+        # A run, as train returns it.
+        fix = " Give its folder: run.model." if isinstance(getattr(model, "model", None), Path) else ""
         raise ConfigError(
             "A model is a name, a SentenceTransformer, a CrossEncoder, or a function from texts to vectors; received "
-            f"{type(model).__name__}."
+            f"{type(model).__name__}.{fix}"
         )
     name = getattr(model, "__qualname__", type(model).__name__)
     return Model(FunctionEncoder(model, f"cosine, embeddings by {name}"), name=name)

@@ -27,7 +27,7 @@ from samesense.recipes.planning.fitting import Fitting, fitting_method
 from samesense.recipes.planning.held_out_documents import are_documents, read_with_held_out
 from samesense.recipes.planning.mixture import read_mixture
 from samesense.recipes.planning.training_plan import TrainingPlan, labelled_training_pairs
-from samesense.recipes.reading import Reading
+from samesense.recipes.reading import Reading, named_apart
 from samesense.recipes.settings import EncoderSettings
 
 logger = logging.getLogger(__name__)
@@ -78,7 +78,11 @@ def plan(  # noqa: PLR0913 - the arguments of a training
     alone = test is None and isinstance(dev, str) and dev == "auto"
     examples = _without_held_out_tuples(examples, bound.seed, alone=alone)
     guard_sources = bound.guard if guard is None else as_sources(guard)
-    guards = [read_evaluation_pairs(guard_source, reading, "guard") for guard_source in guard_sources]
+    guards = [
+        guard_data
+        for guard_source in guard_sources
+        if (guard_data := read_evaluation_pairs(guard_source, reading, "guard")) is not None
+    ]
     cross_validation = _deal_folds(folds, examples, fitting.method, bound, alone=alone, dev=dev, test=test)
     few_scored = cross_validation is not None and config == "auto" and has_few_scores(examples, bound, options)
     if few_scored:
@@ -87,6 +91,8 @@ def plan(  # noqa: PLR0913 - the arguments of a training
     if cross_validation is None:
         sparing = folds == "none" or not alone  # the verdict is on other pairs, or a tenth is asked for
         split = select_dev(dev, examples, bound.seed, reading, sparing=sparing)
+    compared = (data.name for data in (examples, split.dev, test_data) if data is not None)
+    guards = named_apart(guards, [*compared])
     refit = alone and _can_refit(split, bound)
     rate = None
     if not for_race:
@@ -103,7 +109,7 @@ def plan(  # noqa: PLR0913 - the arguments of a training
         train=split.train,
         dev=split.dev,
         test=test_data,
-        guards=tuple(guard_data for guard_data in guards if guard_data is not None),
+        guards=tuple(guards),
         held_out=split.held_out,
         test_held_out=parse_share(test, "test") is not None,
         cross_validation=cross_validation,

@@ -11,6 +11,7 @@ from samesense.encoder.assembly.build import build, is_bare, set_prompt
 from samesense.encoder.assembly.build_cross import build_cross, has_one_logit
 from samesense.encoder.assembly.cross import as_logits
 from samesense.encoder.assembly.pooling import describe_pooling
+from samesense.encoder.assembly.template import chat_length
 from samesense.encoder.cosine import cosine_score
 from samesense.encoder.encode import as_encode
 from samesense.encoder.forward.positions import set_length
@@ -33,8 +34,10 @@ class BiEncoder:
         return set_prompt(model, settings.prompt)
 
     def describe(self, model: SentenceTransformer, settings: EncoderSettings) -> str:
-        """Return pooling and size."""
-        return f"pooling {describe_pooling(model)}, {_size(model)}, {_length(model, settings)}"
+        """Return pooling, size, and what stands around the texts."""
+        around = chat_length(model)
+        chat = f", each text in the chat template of the tokenizer ({around} tokens)" if around else ""
+        return f"pooling {describe_pooling(model)}, {_size(model)}, {_length(model, settings)}{chat}"
 
     def score(self, model: SentenceTransformer, precision: Precision) -> Score:
         """Return the cosine of embeddings."""
