@@ -10,13 +10,14 @@ import pytest
 from cyclopts import App
 
 from samesense.api.data import read
-from samesense.api.library_function import parameters_of
+from samesense.api.library_function import library_function, parameters_of
 from samesense.cli.command import command_of, reads_tables
 from samesense.cli.docstrings import for_terminal, texts_of
 from samesense.cli.main import COMMANDS, app, summary_of
 from samesense.cli.output import FileOrOutput, Json, Several
 from samesense.data.rows.table_options import current_options
 from samesense.data.rows.table_options import reads_tables as function_reads_tables
+from samesense.errors import ConfigError
 
 
 @function_reads_tables
@@ -155,3 +156,16 @@ def test_no_command_loads_torch_before_it_runs():
     modules = [f"samesense.cli.commands.{name.replace('-', '_')}" for name in COMMANDS]
     script = f"import sys; sys.modules['torch'] = None; import {', '.join(modules)}"
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_words_are_checked_in_functions_and_in_methods_wherever_they_stand():
+    class Shelf:
+        @library_function
+        def sort(self, by: Literal["title", "author"], *, order: Literal["up", "down"] | None = None) -> str:
+            return f"{by} {order}"
+
+    assert Shelf().sort("author", order="up") == "author up"
+    with pytest.raises(ConfigError, match="by"):
+        Shelf().sort("size")
+    with pytest.raises(ConfigError, match="order"):
+        Shelf().sort("title", order="aside")

@@ -42,8 +42,10 @@ _EXAMPLES = {"output": "runs/mine", "folder": "texts.index", "file": "sweep.toml
 
 @cache
 def _types(function: Callable[..., Any]) -> Mapping[str, Any]:
-    """Return the types of a function's parameters, in their order."""
-    return {name: parameter.annotation for name, parameter in parameters_of(function).items()}
+    """Return the types of a function's parameters, ``self`` of a method among them, in their order."""
+    named = parameters_of(function)
+    names = inspect.signature(function).parameters
+    return {name: named[name].annotation if name in named else Any for name in names}
 
 
 def _check(name: str, value: object, annotation: Any) -> None:
