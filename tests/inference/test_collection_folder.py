@@ -104,6 +104,17 @@ def test_links_and_names_that_lead_elsewhere_are_refused(tmp_path, folder):
     assert outside.read_bytes() == b"mine"
 
 
+@pytest.mark.parametrize(
+    ("name", "value"), [("rows", -1), ("rows", b"\x00"), ("dim", "many"), ("dtype", "int3"), ("extra", 1), ("files", 2)]
+)
+def test_a_description_with_a_wrong_value_is_refused_by_its_name(folder, name, value):
+    with sqlite3.connect(folder / store.DATABASE) as db:
+        db.execute("DELETE FROM about WHERE name = ?", (name,))
+        db.execute("INSERT INTO about VALUES (?, ?)", (name, value))
+    with pytest.raises(DataError, match=rf"{name}.* Rebuild the collection"):
+        Collection.open(folder)
+
+
 def stopping_after(blocks, encoded):
     """An embedder that is interrupted after so many blocks, and notes what it was asked."""
 

@@ -243,7 +243,8 @@ def read_about(folder: Path, db: sqlite3.Connection, *, built: bool = True) -> A
     if built and not rows.get("identity"):
         raise no_collection(folder)
     try:
-        about = TypeAdapter(About).validate_json(json.dumps(rows))
+        # A damaged database may hold bytes, which JSON has no form for.
+        about = TypeAdapter(About).validate_json(json.dumps(rows, default=repr))
     except ValidationError as error:
         raise DataError(f"{folder / DATABASE}: {described(error)} Rebuild the collection.") from error
     if about.graph_rows > about.rows:
