@@ -1,5 +1,7 @@
 """A template stands around every text, in every reader of a folder."""
 
+import json
+
 import numpy as np
 import pytest
 from sentence_transformers import SentenceTransformer
@@ -105,8 +107,13 @@ def test_a_folder_that_wraps_texts_into_a_chat_says_so_in_training(decoder, toy_
         caplog.clear()
         samesense.train(str(toy_pairs / "train.tsv"), model=name, output=tmp_path / f"run{is_said}", **options)
         assert (f"each text in the chat template of the tokenizer ({around} tokens)" in caplog.text) == is_said
-    with pytest.raises(ModelError, match="a copy of the start's folder that has neither"):
+    with pytest.raises(ModelError, match='copy of the start\'s folder, without "message" in modality_config of its'):
         samesense.export(tmp_path / "chat", output=tmp_path / "exported")
+    settings = tmp_path / "chat" / "sentence_bert_config.json"
+    values = json.loads(settings.read_text())
+    del values["modality_config"]["message"]
+    settings.write_text(json.dumps(values))
+    samesense.export(tmp_path / "chat", output=tmp_path / "exported")
 
 
 def test_by_its_name_in_a_command(decoder, capsys):

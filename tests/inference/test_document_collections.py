@@ -267,6 +267,16 @@ def test_from_python(docs, tiny_trunk):
         index.query("Zug", hybrid=True, words=True)
 
 
+def test_an_open_collection_stays_where_it_is_when_the_process_goes_elsewhere(docs, tiny_trunk, monkeypatch):
+    built = samesense.build_index("my.index", "meine docs/b.md", model=str(tiny_trunk))
+    opened = samesense.open_index("my.index")
+    monkeypatch.chdir("/")
+    for index in (built, opened):
+        assert len(index.query("Zug")) == len(index) == 1
+        index.collection.compact()
+        assert repr(index) == f"index my.index: 1 texts by {tiny_trunk}"
+
+
 def test_from_python_a_model_by_name_is_opened_again(docs, tiny_trunk):
     samesense.build_index("my.index", ["meine docs/a.txt", "meine docs/b.md"], model=str(tiny_trunk))
     assert len(samesense.open_index("my.index").query("Zug")) == 2

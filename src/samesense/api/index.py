@@ -44,7 +44,7 @@ class Index:
 
     def __repr__(self) -> str:
         """Return its folder, number of texts, and model."""
-        return f"index {self.collection.folder}: {len(self):,} texts by {self.embedder.name}"
+        return f"index {self.collection.name}: {len(self):,} texts by {self.embedder.name}"
 
     def _repr_html_(self) -> str:
         return f"<p>{escape(repr(self))}</p>"

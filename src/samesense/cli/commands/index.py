@@ -333,7 +333,7 @@ def _tell(collection: Collection, json: bool, *, on_output: bool = False, lowest
         return
     # The description is the result of info, and a message of all other commands.
     write = put if on_output else logger.info
-    write(f"{collection.folder}: {about['texts']} texts, {about['deleted']} deleted ones")
+    write(f"{collection.name}: {about['texts']} texts, {about['deleted']} deleted ones")
     write(f"vectors: {about['dim']} dimensions in {about['vectors']}, by {about['model']} in {about['precision']}")
     write(f"search: {about['search']}")
     if lowest is not None:

@@ -65,11 +65,13 @@ class Collection:
 
     def __init__(self, folder: Path) -> None:
         """Use :meth:`open` or :meth:`build`."""
-        self.folder = folder
+        self.name = str(folder)
         self._reader = Reader(folder)
+        # The folder stays the same where the process goes to another one.
+        self.folder = self._reader.folder = folder.absolute()
 
     def __repr__(self) -> str:
-        return f"Collection({str(self.folder)!r}, {len(self):,} texts)"
+        return f"Collection({self.name!r}, {len(self):,} texts)"
 
     @classmethod
     def build(
@@ -134,7 +136,7 @@ class Collection:
     def check_model(self, model: Embedder) -> None:
         """Raise ModelError for a model other than the one that the collection was built with."""
         with self._reader.state() as about:
-            _check_model(self.folder, about, model)
+            _check_model(self.name, about, model)
 
     def __len__(self) -> int:
         """Return the number of texts."""
@@ -165,7 +167,7 @@ class Collection:
         self.check_model(model)
         with writing(self.folder) as writer:
             # Again under the lock: another process may have replaced the collection.
-            _check_model(self.folder, writer.about, model)
+            _check_model(self.name, writer.about, model)
             return writer.insert(entries, model, upsert, on_progress)
 
     def delete(self, ids: Iterable[int] = (), *, where: Where = None) -> int:
@@ -321,7 +323,7 @@ class Collection:
         with self._reader.state(with_graph=not exact and not chosen.names) as about:
             if identity not in (None, about.identity):
                 raise ModelError(
-                    f"{self.folder} holds the vectors of another model by now, {about.model!r} in {about.precision}. "
+                    f"{self.name} holds the vectors of another model by now, {about.model!r} in {about.precision}. "
                     "Open it again with that model."
                 )
             if vectors.ndim != 2 or vectors.shape[1] != about.dim:
@@ -342,7 +344,7 @@ class Collection:
         return [SearchHit(number, score, rows[number][0], json.loads(rows[number][1])) for number, score in hits]
 
 
-def _check_model(folder: Path, about: store.About, model: Embedder) -> None:
+def _check_model(folder: str, about: store.About, model: Embedder) -> None:
     if model.identity != about.identity:
         raise ModelError(
             f"A collection is used with the model it was built with; {folder} was built with {about.model!r} in "

@@ -98,8 +98,8 @@ def check_tokens(model: SentenceTransformer, ids: Callable[[str], list[int]], te
                 "An exported model reads text by its tokenizer.json alone; for "
                 f"{text[:60]!r} that gives {len(tokens)} ids where the model is given {len(expected)} others. A chat "
                 "template, or changes that sentence-transformers makes to texts, cannot be exported: save the model "
-                "without them. Without its chat template, a model is to be trained from a copy of the start's folder "
-                "that has neither chat_template.jinja nor chat_template in tokenizer_config.json."
+                "without them. To train without a chat template, start from a copy of the start's folder, without "
+                '"message" in modality_config of its sentence_bert_config.json.'
             )
 
 
