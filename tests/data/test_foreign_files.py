@@ -420,6 +420,21 @@ def test_scores_beside_positives_are_never_left_unread_in_silence(tmp_path, name
     assert samesense.read(path, columns=f"query,passage,{name}").labels == [score for _, _, score in PAIRS]
 
 
+@pytest.mark.parametrize("name", ["cluster", "cluster_id", "Group ID"])
+def test_groups_of_texts_are_never_left_unread_in_silence(tmp_path, name):
+    path = write(tmp_path / "a.csv", (name, "text"), [(number // 2, a) for number, (a, _, _) in enumerate(PAIRS)])
+    assert f"without {name} (a guess: if it is wrong, give other `columns` than text)" in detect_kind(path).line
+    assert detect_kind(path, f"text,{name}").kind == "classes"
+
+
+@pytest.mark.parametrize("words", ["Entailment. Neutral. Contradiction.", "0:entailment 1:neutral 2:contradiction"])
+def test_classes_of_inference_are_to_be_written_in_words(tmp_path, words):
+    labels = words.split() * 2
+    rows = [(a, b, label) for (a, b, _), label in zip(PAIRS, labels, strict=True)]
+    path = write(tmp_path / "a.csv", ("premise", "hypothesis", "label"), rows)
+    assert refusal(path).endswith("Write entailment, neutral and contradiction.")
+
+
 def test_addresses_of_mail_are_no_texts(tmp_path):
     rows = [(f"joe.{number}@x-y.org", a, round(score)) for number, (a, _, score) in enumerate(PAIRS)]
     path = write(tmp_path / "a.csv", ("Email Address", "Any comments?", "Rate it"), rows)

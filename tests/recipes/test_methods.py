@@ -1,6 +1,8 @@
 """The choice of the method for the data, and which method has a setting."""
 
 import json
+import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -165,3 +167,16 @@ def test_pairs_are_not_held_out_of_bare_sentences(tiny_trunk, toy_pairs, lines):
     )
     with pytest.raises(ConfigError, match=r"^toy.*method simcse trains on unlabelled sentences.*Give dev = \"FILE\""):
         make_plan(file)
+
+
+def test_two_files_of_one_name_in_two_languages_may_be_translations(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    texts = {"my set.en": ["a house", "snow", "a tree"], "my set.de": ["ein Haus", "Schnee", "ein Baum"]}
+    for name, lines in {**texts, "other.en": ["a", "b"], "my set.txt": ["c", "d"]}.items():
+        Path(name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (line,) = [line for line in fitting_method([*texts], "auto", {}).messages if "translations" in line]
+    command = line.partition("a table of both: ")[2]
+    subprocess.run(command, shell=True, check=True)
+    assert samesense.read("pairs.tsv").anchors == texts["my set.en"]
+    for others in (["my set.en", "other.en"], ["my set.en", "my set.txt"], ["my set.en"]):
+        assert not any("translations" in line for line in fitting_method(others, "auto", {}).messages)

@@ -388,6 +388,7 @@ def _detect_text_column(
     # A label is no text, and to read the texts alone loses it.
     if label is not None and label != column:
         unused.append(label)
+    unused += [name for name in names_in(rows) if _holds_groups(rows, name)]
     if column == single_column and not unused:
         return DetectedKind("texts", f"the column {column}")
     if unused:
@@ -396,6 +397,15 @@ def _detect_text_column(
         beside = f"the only column of texts, {column}"
     sure = len(names_in(rows)) == 1
     return DetectedKind("texts", beside, sure, None if sure else column)
+
+
+_GROUPS = frozenset("cluster cluster_id group group_id duplicate_group duplicate_id intent_id topic_id".split())
+"""Names of columns whose equal values say which texts belong together."""
+
+
+def _holds_groups(rows: Sequence[Row], name: str) -> bool:
+    """Return whether a column says by its name and its numbers which texts belong together."""
+    return normalize_name(name) in _GROUPS and has_repeated_values(rows, name) and not is_text_column(rows, name)
 
 
 def _guess_two_columns(rows: Sequence[Row], texts: Sequence[str], source: str) -> DetectedKind:

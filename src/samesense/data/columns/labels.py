@@ -46,6 +46,9 @@ SHOWN = 5
 """Labels that a message shows, the most frequent first."""
 
 
+_NLI_STEMS = ("entail", "contradict")
+
+
 def describe_words(cells: Sequence[object]) -> str:
     """Return the labels with their counts and a fix, for a message, if all labels are words; else ``""``."""
     words = Counter(cell.strip() for cell in cells if isinstance(cell, str) and cell.strip())
@@ -58,6 +61,8 @@ def describe_words(cells: Sequence[object]) -> str:
         fix = "Write plain numbers, without a unit: 3/5 as 0.6, 4 stars as 4."
     elif len(words) > MOST_WORDS:
         fix = "If it is not the column of labels, name the columns: `columns` first,second,label."
+    elif any(name in word.casefold() for word in words for name in _NLI_STEMS):
+        fix = "Write entailment, neutral and contradiction."
     elif len(words) == 2:
         fix = "Replace them by 1 for a pair that belongs together, and 0 for one that does not."
     else:

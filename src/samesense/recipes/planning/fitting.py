@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
+from pathlib import PurePath
+from shlex import quote
 from typing import Any, cast
 
 from samesense.data.detected_kind import DetectedKind
 from samesense.data.examples import Examples
 from samesense.data.kinds import detect_kind
 from samesense.data.pairs.data import PairData
-from samesense.data.rows.sources import Source, short_name
+from samesense.data.rows.sources import Source, in_memory, short_name
 from samesense.data.sentences import Sentences
 from samesense.losses.registry import TUPLE_LOSSES
 from samesense.recipes.methods import DATA_TYPES, METHODS, Method, method_named
@@ -119,6 +123,7 @@ def _fitting_of_sources(
         f"{short_name(source)}: {item.detected.line}; `method` overrides"
         for source, item in zip(sources, detected, strict=True)
     )
+    lines += _parallel_files(sources, detected)
     if is_mixed or len({item.key for item in detected}) > 1:
         return Fitting(METHODS["mixed"], messages=lines, sources=detected)
     if overrides.get("teacher"):
@@ -129,6 +134,30 @@ def _fitting_of_sources(
     else:
         form = form_of(first)
     return Fitting(METHODS[first.info.method], form, first.columns, lines)
+
+
+_LANGUAGE = re.compile(r"\.[a-z]{2,3}(?:[-_][A-Za-z]{2,4})?")
+"""The ending of a file of texts in one language, such as ``.de`` and ``.pt-BR``."""
+
+
+def _parallel_files(sources: Sequence[Source], detected: Sequence[DetectedSource]) -> tuple[str, ...]:
+    """Return a line on two text files whose names differ by a language alone: their lines may be translations."""
+    texts = [
+        str(source)
+        for source, item in zip(sources, detected, strict=True)
+        if item.detected.kind == "texts" and not in_memory(source)
+    ]
+    for first, second in combinations(texts, 2):
+        languages = [PurePath(name).suffix for name in (first, second)]
+        stems = {name.removesuffix(language) for name, language in zip((first, second), languages, strict=True)}
+        if len(stems) == 1 and ".txt" not in languages and all(map(_LANGUAGE.fullmatch, languages)):
+            files = f"{quote(first)} {quote(second)}"
+            return (
+                f"{short_name(first)} and {short_name(second)}: each line is a text of its own. If lines of one number "
+                f"are translations, train on a table of both: "
+                f"(printf 'anchor\\tpositive\\n'; paste {files}) > pairs.tsv",
+            )
+    return ()
 
 
 def _is_for_triplets(config: str, overrides: Mapping[str, Any]) -> bool:
