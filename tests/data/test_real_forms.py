@@ -327,6 +327,27 @@ def test_objects_that_hold_pairs(name):
     assert data.labels == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
 
 
+def test_examples_without_labels_are_positives():
+    from sentence_transformers import InputExample
+
+    data = samesense.read([InputExample(texts=[first, second]) for first, second, _ in TEXTS])
+    assert (data.anchors, data.positives) == ([row[0] for row in TEXTS], [[row[1]] for row in TEXTS])
+    labelled = [
+        InputExample(texts=[first, second], label=number // 5) for number, (first, second, _) in enumerate(TEXTS)
+    ]
+    assert samesense.read(labelled).labels == [0.0] * 5 + [1.0]
+
+
+def test_an_array_with_named_cells_is_read_by_their_names():
+    pandas = pytest.importorskip("pandas")
+    rows = [(number, second, first) for number, (first, second, _) in enumerate(TEXTS)]
+    frame = pandas.DataFrame(rows, columns=["score", "sentence2", "sentence1"])
+    for array in (frame.to_records(), frame.to_records(index=False)):
+        data = samesense.read(array)
+        assert data.pairs() == [row[:2] for row in TEXTS]
+        assert data.labels == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+
+
 @pytest.mark.parametrize("kind", ["series", "array", "set", "arrow", "frame", "column", "tuple"])
 def test_objects_that_hold_texts(kind):
     pandas = pytest.importorskip("pandas")

@@ -57,6 +57,10 @@ def as_rows(source: Any) -> Any:
     A dictionary of columns becomes a list of dictionaries, and a dictionary of a single split becomes that split.
     """
     _refuse_lazy_frame(source)
+    # An array of NumPy whose rows have named cells.
+    fields_of_rows = getattr(getattr(source, "dtype", None), "names", None)
+    if fields_of_rows:
+        source = {name: source[name] for name in fields_of_rows}
     # Sets have no order; sorting makes the rows reproducible.
     if isinstance(source, set | frozenset):
         return Rows(sorted(source, key=str))
@@ -172,11 +176,18 @@ def memory_rows(source: Any) -> Iterator[tuple[int, Mapping[str, object]]]:
     # A single value of NumPy, an array without dimensions, has the methods of an iterable.
     is_single = getattr(source, "shape", None) == ()
     if isinstance(source, Iterable) and not isinstance(source, bytes) and not is_single:
-        return _plain_rows(source)
+        return _plain_rows(_without_default_labels(source))
     raise DataError(
         f"Data must be a path, a hub name, a data frame, a datasets.Dataset, or a list of rows; received "
         f"{type(source).__name__}."
     )
+
+
+def _without_default_labels(rows: Iterable[Any]) -> Iterable[Any]:
+    """Return pairs of ``InputExample`` without labels if all are 0, which it takes where no label is given."""
+    if isinstance(rows, list) and all(is_example(row) and len(row.texts) == 2 and row.label == 0 for row in rows):
+        return [tuple(row.texts) for row in rows]
+    return rows
 
 
 def dataset_rows(dataset: Any, source: str) -> Iterator[tuple[int, Mapping[str, object]]]:
