@@ -105,8 +105,8 @@ def test_few_scored_pairs_are_trained_on_by_mse_to_the_end_unless_the_loss_is_na
     wide.mkdir()
     (wide / "config.json").write_text(json.dumps({"hidden_size": 768}))
     of_wide = plan(scored, folds="auto", settings={"model": str(wide)})
-    assert (of_wide.settings.loss, of_wide.settings.learning_rate) == ("mse", 1e-4)
-    assert of_wide.cross_validation.untuned_start_rate is None
+    assert (of_wide.settings.loss, of_wide.settings.learning_rate) == ("mse", 5e-5)
+    assert of_wide.cross_validation.untuned_start_rate == 1e-4
 
 
 @pytest.mark.parametrize("cosine", [0.2, 0.9])

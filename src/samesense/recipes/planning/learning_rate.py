@@ -21,8 +21,8 @@ HIGH = 1e-4
 """For a small transformer on labelled pairs, and for one of base size with few steps (docs/training.md)."""
 
 GENTLE = 5e-5
-"""For a small transformer of more than :data:`SHALLOW` layers, with many steps, or with few scored pairs by MSE, and
-for one of base size (docs/training.md)."""
+"""For a small transformer of more than :data:`SHALLOW` layers, for one of base size, each with many steps, and for few
+scored pairs by MSE (docs/training.md)."""
 
 MOST_STEPS = 1500
 """Steps up to which small ones take :data:`HIGH`, and those of base size :data:`GENTLE`: measured from 92 to 1,252."""
@@ -67,11 +67,9 @@ def rate_for(settings: EncoderSettings, train: Examples, *, few_scored: bool = F
         return Rate(STATIC, "the start has static token vectors, no transformer")
     if not isinstance(settings, CosentSettings) or not isinstance(train, PairData) or shape.width > BASE_WIDTH:
         return None
-    if shape.width > SMALL_WIDTH:
-        return _rate_of_base(settings, train)
-    rate = _rate_of_small(settings, train, shape)
-    if few_scored and rate.value > GENTLE:
-        why = "few scored pairs move a small start too far at a higher one"
+    rate = _rate_of_base(settings, train) if shape.width > SMALL_WIDTH else _rate_of_small(settings, train, shape)
+    if rate is not None and few_scored and rate.value > GENTLE:
+        why = "few scored pairs move a start too far at a higher one"
         return Rate(GENTLE, why, of_untuned_start=rate.value)
     return rate
 
