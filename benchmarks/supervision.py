@@ -1,7 +1,7 @@
 """Twenty tasks of all kinds of supervision, for ``without_a_flag.py``: what is trained on, and what is tested.
 
 Half of them are development tasks, on which defaults are chosen; the final tasks are run once, at the end. Three of the
-development sets are also tasks of learning curves, with more and fewer rows, and five are tasks of races. Eight fresh
+development sets are also tasks of learning curves, with more and fewer rows, and five are tasks of races. Fresh
 tasks were named after the defaults of 2026-11-29, and have other sets or other starts than all of these. Training rows
 are drawn by the seed, without the pairs that stand in the test; test rows are the same for all seeds.
 """

@@ -523,7 +523,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("action", choices=("run", "table", "record"))
     parser.add_argument("--data", type=Path, required=True, help="folder with en, zh, nli and docs")
-    parser.add_argument("--models", type=Path, required=True, help="folder with bge-small-en, me5-small, raw-bert-l6")
+    parser.add_argument("--models", type=Path, required=True, help="folder with the start models")
     parser.add_argument("--folder", type=Path, required=True, help="of the results")
     parser.add_argument("--part", choices=PARTS, default="development")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
