@@ -96,7 +96,7 @@ def word_explanation():
 
 
 class FewTexts:
-    folder = Path("my.index")
+    name = "my.index"
 
     def __len__(self):
         return 12_345

@@ -265,3 +265,15 @@ def test_a_title_with_its_text_and_a_similarity_is_a_pair(tmp_path):
         path = tmp_path / f"{name}.csv"
         path.write_text(f"title,text,{name}\na b,c d,{label}\ne f,g h,0\n")
         assert detect_kind(path).kind == "pairs"
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.json"])
+@pytest.mark.parametrize(
+    ("second", "kind"), [(["delivery", "billing"] * 10, "classes"), ([f"answer {n}" for n in range(20)], "tuples")]
+)
+def test_lists_of_two_texts_are_told_from_texts_with_a_class_as_in_memory(tmp_path, name, second, kind):
+    rows = [[f"question {number} of a customer", text] for number, text in enumerate(second)]
+    lines = [json.dumps(row) for row in rows]
+    text = "\n".join(lines) if name.endswith("l") else f"[{','.join(lines)}]"
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    assert [detect_kind(source).kind for source in (str(tmp_path / name), rows)] == [kind, kind]

@@ -121,8 +121,8 @@ def _as_object(path: str | Path, number: int, record: object) -> dict[str, objec
     )
 
 
-_LISTS = {2: ("anchor", "positive"), 3: ("anchor", "positive", "negative")}
-"""Column names of a row that is a list, by its length."""
+_LISTS = {2: ("sentence1", "sentence2"), 3: ("anchor", "positive", "negative")}
+"""Column names of a row that is a list, by its length; two texts may be a text and its class, as in memory."""
 
 
 def _described(value: object) -> str:
