@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from samesense.api.library_function import library_function
-from samesense.choices import check_output_name
 from samesense.data.rows.sources import leads_to
 from samesense.data.rows.table_options import Header, Quoting
 from samesense.errors import ConfigError
@@ -255,6 +254,7 @@ def _in_memory_error(received: str) -> ConfigError:
     )
 
 
+@library_function
 def open_index(folder: str | Path, *, model: Any = None) -> Index:
     """Open a collection with its model.
 
@@ -268,7 +268,6 @@ def open_index(folder: str | Path, *, model: Any = None) -> Index:
     """
     from samesense.inference.collection.collection import Collection
 
-    check_output_name(folder, "folder", "texts.index")
     collection = Collection.open(folder)
     about = collection.about()
     # The precision of the build: queries are encoded as the stored texts were.

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from pathlib import PurePath
-from shlex import quote
+from shlex import join
 from typing import Any, cast
 
 from samesense.data.detected_kind import DetectedKind
@@ -142,22 +141,21 @@ _LANGUAGE = re.compile(r"\.[a-z]{2,3}(?:[-_][A-Za-z]{2,4})?")
 
 def _parallel_files(sources: Sequence[Source], detected: Sequence[DetectedSource]) -> tuple[str, ...]:
     """Return a line on two text files whose names differ by a language alone: their lines may be translations."""
-    texts = [
-        str(source)
-        for source, item in zip(sources, detected, strict=True)
-        if item.detected.kind == "texts" and not in_memory(source)
-    ]
-    for first, second in combinations(texts, 2):
-        languages = [PurePath(name).suffix for name in (first, second)]
-        stems = {name.removesuffix(language) for name, language in zip((first, second), languages, strict=True)}
-        if len(stems) == 1 and ".txt" not in languages and all(map(_LANGUAGE.fullmatch, languages)):
-            files = f"{quote(first)} {quote(second)}"
-            return (
-                f"{short_name(first)} and {short_name(second)}: each line is a text of its own. If lines of one number "
-                f"are translations, train on a table of both: "
-                f"(printf 'anchor\\tpositive\\n'; paste {files}) > pairs.tsv",
-            )
-    return ()
+    by_stem: dict[str, list[str]] = {}
+    for source, item in zip(sources, detected, strict=True):
+        if item.detected.kind != "texts" or in_memory(source):
+            continue
+        name = str(source)
+        language = PurePath(name).suffix
+        if language != ".txt" and _LANGUAGE.fullmatch(language):
+            by_stem.setdefault(name.removesuffix(language), []).append(name)
+    files = next((names[:2] for names in by_stem.values() if len(names) > 1), [])
+    if not files:
+        return ()
+    return (
+        f"{' and '.join(map(short_name, files))}: each line is a text of its own. If lines of one number are "
+        f"translations, train on a table of both: (printf 'anchor\\tpositive\\n'; paste {join(files)}) > pairs.tsv",
+    )
 
 
 def _is_for_triplets(config: str, overrides: Mapping[str, Any]) -> bool:

@@ -91,8 +91,8 @@ def plan(  # noqa: PLR0913 - the arguments of a training
     if cross_validation is None:
         sparing = folds == "none" or not alone  # the verdict is on other pairs, or a tenth is asked for
         split = select_dev(dev, examples, bound.seed, reading, sparing=sparing)
-    compared = (data.name for data in (examples, split.dev, test_data) if data is not None)
-    guards = named_apart(guards, [*compared])
+    other_names = [data.name for data in (examples, split.dev, test_data) if data is not None]
+    guards = named_apart(guards, other_names)
     refit = alone and _can_refit(split, bound)
     rate = None
     if not for_race:
