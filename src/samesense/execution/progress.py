@@ -61,16 +61,19 @@ def progress_bar(
     own; outside any, where it was called from the main thread of an interactive session, or requested. The unit
     ``"B"`` is counted in millions.
     """
-    is_visible = is_shown()
-    if inner and is_visible:
-        if _open:
-            is_visible = not _open[-1].unit
-        else:
-            is_visible = is_shown_alone()
+    # What is least work is asked first: a model that encodes one text at a time asks each time.
+    is_visible = (not inner or _has_place_for_inner()) and is_shown()
+    if inner and len(_open) > 1:
         # Names the operation that this one is part of.
-        if len(_open) > 1:
-            desc += f" ({_open[-1].desc})"
+        desc += f" ({_open[-1].desc})"
     return Progress(desc, unit, total, initial=initial, leave=leave, is_visible=is_visible)
+
+
+def _has_place_for_inner() -> bool:
+    """Return whether an inner operation may be shown: within one without a count, or alone where someone watches."""
+    if _open:
+        return not _open[-1].unit
+    return is_shown_alone()
 
 
 @contextmanager

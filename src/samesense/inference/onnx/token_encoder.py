@@ -67,7 +67,7 @@ class TokenEncoder(ABC):
             longest=description.max_tokens,
         )
 
-    @property
+    @cached_property
     def tells_tasks_apart(self) -> bool:
         """Whether queries and documents have prompts of their own."""
         return any(self.prompt_of(task) != self.description.prompt for task in PROMPTS)
