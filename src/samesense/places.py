@@ -223,7 +223,7 @@ def identity_folder(folder: Path, identity: str) -> Path:
 
     It is named by the hash of the identity, so that what another one gave is never taken up; a file says it in full.
     """
-    home = folder / text_hash(identity)[:32]
+    home = folder.absolute() / text_hash(identity)[:32]
     home.mkdir(parents=True, exist_ok=True)
     note = home / IDENTITY
     if not note.exists():

@@ -3,6 +3,7 @@
 import copy
 import pickle
 from functools import partial
+from pathlib import Path
 
 import joblib
 import numpy as np
@@ -14,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
 
-from samesense.errors import ModelError
+from samesense.errors import ConfigError, ModelError
 from samesense.inference.models.load import load
 from samesense.inference.onnx.export import export
 from tests.conftest import ready_processes
@@ -190,3 +191,25 @@ def test_a_chat_model_is_pickled_without_its_key(monkeypatch):
     content = pickle.dumps(load("chat:some-model"))
     assert b"sesame" not in content
     assert pickle.loads(content).protocol == "0 to 5 by some-model, a chat model"
+
+
+@pytest.mark.filterwarnings("ignore:.*have no known word")
+@pytest.mark.parametrize("kind", ["bi", "kept", "few texts", "cross", "exported", "vectors", "words", "origin"])
+def test_a_model_opened_by_a_relative_path_stays_where_it_is(openers, tmp_path, monkeypatch, kind):
+    opener = openers["bi" if kind == "few texts" else kind]
+    source, named = opener.args[0], dict(opener.keywords)
+    prefix, _, path = source.rpartition(":")
+    monkeypatch.chdir(Path(path).parent)
+    if kind == "kept":
+        named["cache"] = Path("kept-elsewhere")
+    if kind == "few texts":
+        named = {"texts": TEXTS}
+    model = load(f"{prefix}{prefix and ':'}{Path(path).name}", calibration=Path("calibration.json"), **named)
+    kept_in = Path(path).parent
+    monkeypatch.chdir(tmp_path)
+    scores = model.scores(PAIRS)
+    np.testing.assert_allclose(pickle.loads(pickle.dumps(model)).scores(PAIRS), scores, atol=1e-6)
+    with pytest.raises((ModelError, ConfigError)) as caught:
+        model.scores(PAIRS, calibrated=True)
+    assert str(kept_in) in str(caught.value)
+    assert not list(tmp_path.iterdir())

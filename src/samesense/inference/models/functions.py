@@ -19,6 +19,7 @@ from samesense.errors import ConfigError, ModelError
 from samesense.hashes import content_hash
 from samesense.inference.models.chat import Chat
 from samesense.inference.models.model import Model
+from samesense.inference.names import settled_name, split_kind
 from samesense.types import Embeddings, Encode, Precision, TaskName
 
 if TYPE_CHECKING:
@@ -119,6 +120,8 @@ def open_kind(
     """
     if kind in ("origin", "chat"):
         model = _open_function(kind, target, device, precision, deterministic=deterministic)
+        # It may be opened again from another folder.
+        target = split_kind(settled_name(f"{kind}:{target}"))[1]
         model.reopen = partial(_open_function, kind, target, device, precision, deterministic=deterministic)
         return model
     if kind == "python-score":

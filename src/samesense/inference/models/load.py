@@ -31,7 +31,7 @@ from samesense.inference.models.functions import FunctionEncoder, open_kind
 from samesense.inference.models.maps import apply_maps
 from samesense.inference.models.model import Model
 from samesense.inference.models.optional_deps import has_openvino, has_torch, needs_torch
-from samesense.inference.names import parse_maps, split_kind, split_maps
+from samesense.inference.names import parse_maps, settled_name, split_kind, split_maps
 from samesense.inference.onnx.format import is_exported, is_graph_backend, read_description
 from samesense.inference.onnx.graph_encoder import EXPORT_FLAGS
 from samesense.inference.onnx.open_graph import open_graph
@@ -157,7 +157,9 @@ def load(  # noqa: PLR0913 - the options of every kind of model
     loaded.seed = seed
     # The calibration in the folder is for the scores with the model's own prompt and pooling.
     if calibration is not None or (prompt is None and pooling is None):
-        loaded.home = full_name, calibration
+        # Both are read when a calibration is needed, when the process may be in another folder.
+        file = None if calibration is None else Path(calibration).expanduser().absolute()
+        loaded.home = settled_name(full_name), file
     return loaded
 
 

@@ -63,8 +63,8 @@ class Model:
         seed: seed of the training run, if known.
         choice: the chosen backend and the reason; ``None`` if there was no choice.
         cross_encoder: the CrossEncoder behind the scores, if there is one.
-        home: name it was opened by, and the file of its calibration unless that is in its folder; ``None`` in memory,
-            and if it was opened with another prompt or pooling than its folder has.
+        home: name it was opened by, and the file of its calibration unless that is in its folder, with absolute paths;
+            ``None`` in memory, and if it was opened with another prompt or pooling than its folder has.
         reopen: opens a model again that cannot be pickled, such as an Origin with its files; ``None`` for others.
         explainer: explains the score of two texts by the ``top`` of the model's own words or contexts, as an Origin
             does; ``None`` for others.
@@ -329,7 +329,7 @@ class Model:
             self._caches = {
                 None: EmbeddingCache(self._encoder.encode, folder=folder, identity=identity, look=self.look)
             }
-            self._cache_folder = folder
+            self._cache_folder = None if folder is None else folder.absolute()
 
     def _cache_of(self, task: TaskName | None) -> EmbeddingCache:
         """Return the cache for texts of a task."""

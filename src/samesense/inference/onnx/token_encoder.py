@@ -37,7 +37,8 @@ class TokenEncoder(ABC):
     """The fix in messages about a damaged file of the folder."""
 
     def __init__(self, folder: Path, description: Description, tokenizer: Tokenizer) -> None:
-        self.folder = folder
+        # Some of its files are read later, when the process may be in another folder.
+        self.folder = folder.absolute()
         self.description = description
         self._tokenizer = tokenizer
         self._added_tokens: dict[str, int] = {}  # by prompt
