@@ -131,10 +131,16 @@ def test_a_csv_quote_that_never_closes_is_refused_where_it_opens(tmp_path):
     )
 
 
-@pytest.mark.parametrize(("column", "message"), [("label", "'label' stands"), ("Label ", "'label', 'Label ' stands")])
-def test_a_repeated_column_name_is_refused(tmp_path, column, message):
-    path = put(tmp_path / "twice.tsv", f"text1\ttext2\tlabel\t{column}\na\tb\t1\t0\n")
-    assert refusal(path) == f"{path}, row 1: column names must differ; {message} more than once. Rename the columns."
+@pytest.mark.parametrize("column", ["label", "Label "])
+def test_a_repeated_column_name_is_refused_where_it_is_needed(tmp_path, column):
+    path = put(tmp_path / "twice.tsv", f"text1\ttext2\tlabel\t{column}\nabc\tbc d\t1\t0\ncd e\tfg h\t0\t1\n")
+    assert refusal(path) == (
+        f"{path}: a label column could not be found. Its columns: text1, text2, label (1), {column.strip()} (2). Names "
+        "that need no option are sentence1, sentence2, label. Name two texts and the label: `columns` "
+        '"text1,text2,label (1)"'
+    )
+    assert read_pairs(path, columns=f"text1,text2,{column.strip()} (2)").labels == [0.0, 1.0]
+    assert "does not have" in refusal(path, columns="text1,text2,label")
 
 
 @pytest.mark.parametrize("line", ["0,a cat,a dog,0", "A cat.,A cat.,yes"])

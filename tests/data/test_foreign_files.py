@@ -557,3 +557,33 @@ def test_the_index_of_a_frame_may_hold_names_of_any_length(tmp_path):
     rows = [f'"Mazda RX4 Wag {number}","{a}","{b}",{number % 2}' for number, (a, b, _) in enumerate(PAIRS)]
     path.write_text("\n".join(['"","sentence1","sentence2","score"', *rows]) + "\n", encoding="utf-8")
     assert samesense.read(path).sentences1 == [a for a, _, _ in PAIRS]
+
+
+JIRA = """Summary,Issue key,Labels,Labels,Description,Comment,Comment
+Login fails,A-1,ui,,The button does nothing.,Joe: Which browser is it?,Ann: It is fixed now.
+Slow page,A-2,ui,web,It takes long to open.,,
+Wrong sum,A-3,,,The total is off by one.,Joe: I see it too.,
+"""
+
+
+def test_columns_of_the_same_name_are_refused_only_where_they_are_asked_for(tmp_path):
+    path = tmp_path / "jira.csv"
+    path.write_text(JIRA)
+    assert read_texts(path, "Summary") == ["Login fails", "Slow page", "Wrong sum"]
+    assert read_tuples(path, columns="Summary,Description").anchors == ["Login fails", "Slow page", "Wrong sum"]
+    message = refusal(path, read_texts, columns="Comment")
+    assert "'Comment', which this source does not have" in message and "Comment (1), Comment (2)" in message
+    assert "several columns hold texts" in refusal(path, read_texts)
+
+
+@pytest.mark.parametrize("names", ["text1,text2,label,label", "text,id,label,Label"])
+def test_labels_of_the_same_name_are_refused(tmp_path, names):
+    rows = [(a, b, number % 2, number % 3) for number, (a, b, _) in enumerate(PAIRS)]
+    path = write(tmp_path / "a.csv", names.split(","), rows)
+    for read in (samesense.read, samesense.doctor):
+        assert "stands more than once. Rename the columns, or choose some by `columns`: " in refusal(path, read)
+
+
+def test_a_row_that_repeats_columns_of_the_same_name_is_refused(tmp_path):
+    (tmp_path / "jira.csv").write_text(JIRA + JIRA)
+    assert "row 5: the row repeats the names" in refusal(tmp_path / "jira.csv", read_texts, columns="Summary")

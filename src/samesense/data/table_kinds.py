@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -92,6 +93,7 @@ def _list_in(cell: object) -> list[Any] | None:
 def detect_table_kind(rows: Sequence[Row], source: str) -> DetectedKind:
     """Detect the kind of a table: by lists, by columns of anchors, by the names of pairs, and last by its cells."""
     names = names_in(rows)
+    _refuse_repeated_labels(names, source)
     # Lists come first: no other kind has columns of these names with lists.
     list_columns = [name for name in ("sections", "sentences") if holds_lists(rows, name)]
     if list_columns:
@@ -118,6 +120,21 @@ def detect_table_kind(rows: Sequence[Row], source: str) -> DetectedKind:
     if guessed is None:
         raise _unknown_columns(rows, names, source)
     return guessed
+
+
+_NUMBERED = re.compile(r"(.+) \(1\)")
+"""The first of several columns of one name; see :func:`~samesense.data.conventions.column_names.number_repeated`."""
+
+
+def _refuse_repeated_labels(names: Sequence[str], source: str) -> None:
+    """Raise DataError if several columns have the same name of labels: it is unclear which is meant."""
+    for name in names:
+        match = _NUMBERED.fullmatch(name)
+        if match is not None and normalize_name(match[1]) in LABEL_NAMES:
+            raise DataError(
+                f"{source}: column names must differ; {match[1]!r} stands more than once. Rename the columns, or "
+                f"choose some by `columns`: {listed(names)}"
+            )
 
 
 def _refuse_pairs_in_lists(rows: Sequence[Row], column: str, source: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Literal
 
@@ -205,6 +206,24 @@ def spelled_names(names: Sequence[str]) -> dict[str, str]:
     """Return a map from normalized names to the names as the source spells them; of equal ones the first."""
     # Reversed, so that the first of several equal names wins.
     return {normalize_name(name): name for name in reversed(names)}
+
+
+def number_repeated(names: Sequence[str]) -> list[str]:
+    """Return the names with a number behind each that occurs several times, ignoring case, so that all differ.
+
+    >>> number_repeated(["Summary", "Comment", "comment"])
+    ['Summary', 'Comment (1)', 'comment (2)']
+    """
+    folded = [name.strip().casefold() for name in names]
+    counts = Counter(folded)
+    numbers: Counter[str] = Counter()
+    numbered_names = []
+    for name, key in zip(names, folded, strict=True):
+        numbers[key] += 1
+        # Columns without a name are none that could be asked for.
+        is_repeated = key and counts[key] > 1
+        numbered_names.append(f"{name.strip()} ({numbers[key]})" if is_repeated else name)
+    return numbered_names
 
 
 def find_name(names: Sequence[str], spelled: dict[str, str]) -> str | None:

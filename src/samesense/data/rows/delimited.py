@@ -13,7 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from samesense.data.conventions.column_names import KNOWN_NAMES, normalize_name
+from samesense.data.conventions.column_names import KNOWN_NAMES, normalize_name, number_repeated
 from samesense.data.conventions.named_columns import listed
 from samesense.data.conventions.numbers import is_number, is_quantity
 from samesense.data.rows.delimiters import (
@@ -262,8 +262,11 @@ def _column_names(path: str, top: Record, header: str | bool | None) -> list[str
     if header == "no" or (header is None and is_headerless(top[1])):
         return None
     names = _without_empty_end(top[1])
-    refuse_repeated(f"{path}, row {top[0]}", names)
-    return names
+    numbered_names = number_repeated(names)
+    # Without a name of its own, or with a number or a sentence for one, the line is rather data.
+    if not set(numbered_names).intersection(filter(None, names)) or _look_like_data(names):
+        refuse_repeated(f"{path}, row {top[0]}", names)
+    return numbered_names
 
 
 def _names_without_header(cells: list[str]) -> tuple[str, ...]:
@@ -327,7 +330,9 @@ def _refuse_unnamed_texts(location: str, cells: Sequence[str], unnamed: Sequence
 
 def _repeats_names(cells: Sequence[str], names: Sequence[str]) -> bool:
     """Return whether the cells of a row are the names of the columns; a file in the middle may begin with its mark."""
-    return cells[-1] == names[-1] and [cells[0].removeprefix(BYTE_ORDER_MARK), *cells[1:]] == list(names)
+    if not names[-1].startswith(cells[-1].strip()):
+        return False
+    return number_repeated([cells[0].removeprefix(BYTE_ORDER_MARK), *cells[1:]]) == list(names)
 
 
 def _field_count_fix(form: Form, suffix: str, cells: Sequence[str], *, starts: bool) -> str:
