@@ -229,7 +229,21 @@ def calibrate(
         seed=settings.seed,
     )
     protocol = f"{model.protocol}; {shape} map, {settings.folds}-fold cross-validation by {apart}, seed {settings.seed}"
-    intervals = decisions.intervals
+    return Calibrated(
+        calibration=calibration,
+        scores=scores,
+        labels=labels,
+        held_out=held_out,
+        before=before,
+        results=_results(model, data, errors, decisions.intervals, protocol=protocol, seconds=seconds),
+        intervals=decisions.intervals,
+    )
+
+
+def _results(
+    model: Scorer, data: PairData, errors: Errors, intervals: Intervals, *, protocol: str, seconds: float
+) -> list[Result]:
+    """Return each error as a result, with its interval where it has one."""
     results = []
     for metric, error in errors.items():
         low, high = intervals.get(metric, (None, None))
@@ -250,15 +264,7 @@ def calibrate(
                 high=high,
             )
         )
-    return Calibrated(
-        calibration=calibration,
-        scores=scores,
-        labels=labels,
-        held_out=held_out,
-        before=before,
-        results=results,
-        intervals=intervals,
-    )
+    return results
 
 
 @dataclass(frozen=True)
