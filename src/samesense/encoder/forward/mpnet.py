@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from transformers import MPNetModel, PreTrainedModel
+from transformers import MPNetModel
 from transformers.models.mpnet.modeling_mpnet import MPNetSelfAttention
 
 from samesense.encoder.forward.attention import Group, attend_packed
@@ -49,39 +49,40 @@ class _PositionBias:
         return _PackedBias(values[0], self._groups)
 
 
-def is_mpnet(model: nn.Module) -> TypeGuard[PreTrainedModel]:
-    """Return whether a transformer is an MPNet, perhaps with a head."""
-    return isinstance(model, PreTrainedModel) and isinstance(model.base_model, MPNetModel)
+class MPNetAttention:
+    """The attention of an MPNet, which takes packed texts as well as padded ones from :meth:`pack` to :meth:`unpack`.
 
+    Args:
+        base: the MPNet without its head.
+    """
 
-def takes_packed(model: PreTrainedModel) -> bool:
-    """Return whether the attention of an MPNet takes packed texts at the moment."""
-    return isinstance(_base(model).encoder.compute_position_bias, _PositionBias)
+    def __init__(self, base: MPNetModel) -> None:
+        self._base: Any = base  # methods of it are replaced, which its own type does not allow
 
+    @property
+    def is_packed(self) -> bool:
+        """Whether packed texts are taken at the moment."""
+        return isinstance(self._base.encoder.compute_position_bias, _PositionBias)
 
-def use_packed_attention(model: PreTrainedModel) -> None:
-    """Let an MPNet take packed texts as well as padded ones, until :func:`use_padded_attention`."""
-    base = _base(model)
-    bias = _PositionBias(base)
-    base.forward = bias.forward
-    base.encoder.compute_position_bias = bias
-    for attention in _attentions(base.encoder):
-        attention.forward = partial(_attend, attention)  # type: ignore[method-assign]
+    @property
+    def can_pack(self) -> bool:
+        """Whether :meth:`pack` may be called: the outer of two nested blocks packs, and ends it."""
+        return not self.is_packed
 
+    def pack(self) -> None:
+        """Take packed texts."""
+        bias = _PositionBias(self._base)
+        self._base.forward = bias.forward
+        self._base.encoder.compute_position_bias = bias
+        for attention in _attentions(self._base.encoder):
+            attention.forward = partial(_attend, attention)  # type: ignore[method-assign]
 
-def use_padded_attention(model: PreTrainedModel) -> None:
-    """Undo :func:`use_packed_attention`."""
-    if not takes_packed(model):
-        return
-    base = _base(model)
-    del base.forward, base.encoder.compute_position_bias
-    for attention in _attentions(base.encoder):
-        del attention.forward
-
-
-def _base(model: PreTrainedModel) -> Any:
-    """Return the MPNet without its head; methods of it are replaced, which its own type does not allow."""
-    return model.base_model
+    def unpack(self) -> None:
+        """Undo :meth:`pack`."""
+        if self.is_packed:
+            del self._base.forward, self._base.encoder.compute_position_bias
+            for attention in _attentions(self._base.encoder):
+                del attention.forward
 
 
 def _attentions(encoder: nn.Module) -> list[MPNetSelfAttention]:

@@ -21,12 +21,12 @@ from sentence_transformers.base.modules import Transformer
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.hooks import RemovableHandle
-from transformers import PreTrainedModel
+from transformers import MPNetModel, PreTrainedModel
 
-from samesense.encoder.forward import mpnet
 from samesense.encoder.forward.attention import NAME, Group, in_float32
 from samesense.encoder.forward.dropout import use_cheap_dropout, without_dropout
 from samesense.encoder.forward.grad_cache import Features, forward
+from samesense.encoder.forward.mpnet import MPNetAttention
 
 logger = logging.getLogger(__name__)
 
@@ -143,13 +143,7 @@ def _embeddings_in_float32(trunk: nn.Module, inputs: tuple[Features, ...], outpu
 def takes_packed_texts(model: nn.Module) -> bool:
     """Return whether a model, perhaps wrapped for DDP, takes packed texts at the moment."""
     trunk = _trunk(getattr(model, "module", model))
-    return trunk is not None and _takes_packed(trunk.model)
-
-
-def _takes_packed(model: PreTrainedModel) -> bool:
-    if mpnet.is_mpnet(model):
-        return mpnet.takes_packed(model)
-    return bool(model.config._attn_implementation == NAME)
+    return trunk is not None and _attention_of(trunk.model).is_packed
 
 
 def _trunk(model: nn.Module) -> Transformer | None:
@@ -174,14 +168,15 @@ def first_position(model: nn.Module) -> int:
 def packing(model: SentenceTransformer | CrossEncoder) -> Iterator[None]:
     """Let a model on a CPU take packed texts, if they give the same embeddings or scores as padded ones."""
     trunk = _trunk(model)
-    if trunk is None or not _can_pack(trunk):
+    if trunk is None or trunk.model.device.type != "cpu" or not _attention_of(trunk.model).can_pack:
         yield
         return
+    attention = _attention_of(trunk.model)
     # the transformer of sentence-transformers passes only these arguments on to its model
     arguments = trunk.model_forward_params
     if arguments is not None:  # None lets all arguments through
         trunk.model_forward_params = arguments | {"packing"}
-    _use_packed_attention(trunk.model)
+    attention.pack()
     hooks = [trunk.register_forward_pre_hook(_add_rounding_tokens), trunk.register_forward_hook(_drop_rounding_tokens)]
     hooks += [*_hook_norms(trunk), trunk.register_forward_hook(_embeddings_in_float32)]
     if isinstance(model, CrossEncoder):  # a bi-encoder's pooling reads packed texts itself
@@ -189,27 +184,45 @@ def packing(model: SentenceTransformer | CrossEncoder) -> Iterator[None]:
     try:
         if not _agrees(model):
             logger.debug("texts are padded: this model does not take packed ones")
-            _use_padded_attention(trunk.model)
+            attention.unpack()
         yield
     finally:
-        _use_padded_attention(trunk.model)
+        attention.unpack()
         trunk.model_forward_params = arguments
         for hook in hooks:
             hook.remove()
 
 
-def _use_packed_attention(model: PreTrainedModel) -> None:
-    if mpnet.is_mpnet(model):
-        mpnet.use_packed_attention(model)
-    else:
-        model.set_attn_implementation(NAME)
+class _ChosenAttention:
+    """The attention of a transformer that lets its implementation be chosen; see :class:`MPNetAttention`."""
+
+    def __init__(self, model: PreTrainedModel) -> None:
+        self._model: Any = model
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether packed texts are taken at the moment."""
+        return bool(self._model.config._attn_implementation == NAME)
+
+    @property
+    def can_pack(self) -> bool:
+        """Whether :meth:`pack` may be called."""
+        chosen = getattr(self._model.config, "_attn_implementation", None)
+        return chosen == "sdpa" and bool(self._model.is_backend_compatible())
+
+    def pack(self) -> None:
+        """Take packed texts as well as padded ones."""
+        self._model.set_attn_implementation(NAME)
+
+    def unpack(self) -> None:
+        """Undo :meth:`pack`."""
+        self._model.set_attn_implementation("sdpa")
 
 
-def _use_padded_attention(model: PreTrainedModel) -> None:
-    if mpnet.is_mpnet(model):
-        mpnet.use_padded_attention(model)
-    else:
-        model.set_attn_implementation("sdpa")
+def _attention_of(model: PreTrainedModel) -> _ChosenAttention | MPNetAttention:
+    if isinstance(model.base_model, MPNetModel):
+        return MPNetAttention(model.base_model)
+    return _ChosenAttention(model)
 
 
 @contextmanager
@@ -236,15 +249,6 @@ def _first_tokens(base: Any, inputs: tuple[Any, ...], options: dict[str, Any], o
     if getattr(base, "pooler", None) is not None:
         output.pooler_output = base.pooler(output.last_hidden_state)
     return output
-
-
-def _can_pack(trunk: Transformer) -> bool:
-    model = trunk.model
-    if model.device.type != "cpu":
-        return False
-    if mpnet.is_mpnet(model):
-        return not mpnet.takes_packed(model)  # the outer of two nested blocks ends it
-    return getattr(model.config, "_attn_implementation", None) == "sdpa" and bool(model.is_backend_compatible())
 
 
 @torch.no_grad()
