@@ -128,8 +128,7 @@ def _grades(data: PairData) -> Targets:
             f"lambda takes labels from 0 to {HIGHEST_LABEL}, as a label y gains 2^y - 1; those of {data.source} run "
             f"from {low:g} to {high:g}. Rescale them, or take cosent with groups = first."
         )
-    targets = pairs.labels_as_they_are(data, ", a label y gains 2^y - 1")
-    return pairs.grouped_by_first_text(data, targets, fix="Or take cosent, which compares all pairs")
+    return pairs.labels_as_they_are(data, ", a label y gains 2^y - 1")
 
 
 LAMBDA_OF_LOGITS = LossSpec(

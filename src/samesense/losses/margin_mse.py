@@ -10,8 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from samesense.data.pairs import targets as pairs
-from samesense.data.pairs.data import PairData
-from samesense.data.pairs.targets import Targets
 from samesense.losses.base import CosineLoss
 from samesense.losses.cosine import check_scores, widen
 from samesense.losses.cross_encoder import CrossEncoderLoss
@@ -81,22 +79,11 @@ class CrossMarginMSE(CrossEncoderLoss):
         return margin_mse(logits, values, groups=groups)
 
 
-_FIX = "Or take cosent, which compares all pairs"
-
-
-def _from_0_to_1(data: PairData) -> Targets:
-    return pairs.grouped_by_first_text(data, pairs.labels_from_0_to_1(data), fix=_FIX)
-
-
-def _as_they_are(data: PairData) -> Targets:
-    return pairs.grouped_by_first_text(data, pairs.labels_as_they_are(data), fix=_FIX)
-
-
 MARGIN_MSE_OF_PAIRS = LossSpec(
     name="margin-mse",
     module=MarginMSE,
     lesson=TWO_PAIRS,
-    targets=_from_0_to_1,
+    targets=pairs.labels_from_0_to_1,
     grouped=True,
 )
 
@@ -105,6 +92,6 @@ MARGIN_MSE_OF_LOGITS = LossSpec(
     encoder="cross",
     module=CrossMarginMSE,
     lesson=TWO_LOGITS,
-    targets=_as_they_are,
+    targets=pairs.labels_as_they_are,
     grouped=True,
 )

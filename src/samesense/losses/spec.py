@@ -14,7 +14,7 @@ from pydantic import BaseModel, create_model
 
 from samesense.data.columns.labels import Kind
 from samesense.data.pairs.data import PairData
-from samesense.data.pairs.targets import Targets
+from samesense.data.pairs.targets import Targets, grouped_by_first_text
 from samesense.errors import ConfigError, DataError
 from samesense.losses.lessons import OF_PAIRS, Lesson
 
@@ -142,6 +142,8 @@ class Losses:
         defaults = spec.target_settings()
         options = {key: settings.get(key, default) for key, default in defaults}
         formed = spec.targets(data, **options)
+        if spec.grouped:
+            formed = grouped_by_first_text(data, formed, fix="Or take cosent, which compares all pairs")
         return replace(formed, summary=f"{name}: {formed.summary}")
 
     def fitting(self, kind: Kind, encoder: Encoder = "bi") -> str:
