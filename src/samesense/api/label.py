@@ -39,7 +39,7 @@ class Labelled(Shown):
 
     Attributes:
         path: the file.
-        wanted: number of pairs chosen.
+        requested: number of pairs chosen.
         labelled: number of them that have a label now.
         cost: cost of a chat endpoint, in words.
     """

@@ -227,7 +227,7 @@ class Verdict(Shown):
         merge: what ``merge`` chose, if it was requested.
         curve: what more labels would give, if that was requested.
         advice: what to do if something got worse.
-        kept: why the run kept the start as its model, if it did.
+        keep_reason: why the run kept the start as its model, if it did.
         refit: on what its model was trained again after the verdict, if it was.
     """
 

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate, islice, pairwise
 from typing import Literal
 
 import numpy as np
@@ -54,7 +54,7 @@ class Mixture(Settings):
 
 @dataclass(frozen=True)
 class Planned:
-    """The pairs of one shard, in order; ``wanted`` are the counts by kind that the settings ask for."""
+    """The pairs of one shard, in order; ``requested`` are the counts by kind that the settings ask for."""
 
     first: Indices
     second: Indices
@@ -62,7 +62,7 @@ class Planned:
     requested: dict[PairKind, int]
 
     def take(self, rows: Indices) -> Planned:
-        """Return some of the pairs, with the same ``wanted``."""
+        """Return some of the pairs, with the same ``requested``."""
         return Planned(self.first[rows], self.second[rows], [self.kinds[int(row)] for row in rows], self.requested)
 
     def texts(self, corpus: Corpus) -> list[Pair]:
@@ -124,7 +124,7 @@ class Plan:
         return min(self.mixture.pairs, start + self.mixture.shard_size) - start
 
     def shard(self, shard: int) -> Planned:
-        """Return the pairs of a shard; fewer than wanted where its units are exhausted."""
+        """Return the pairs of a shard; fewer than requested where its units are exhausted."""
         start = shard * self.mixture.shard_size
         counts = self._counts(start, start + self.size(shard))
         drawn: list[tuple[int, int]] = []
@@ -138,20 +138,14 @@ class Plan:
         return Planned(first, second, kinds, self._requested(start, start + self.size(shard)))
 
     def _draw(self, stream: _Stream, shard: int, count: int) -> Iterator[tuple[int, int]]:
-        """Yield pairs of positions; within a unit, each sentence is paired with those before it."""
-        if count == 0:
-            return
-        for unit in range(shard, stream.units, self.shards):
-            members = stream.members(unit)
-            for later in range(1, len(members)):
-                for earlier in range(later):
-                    first = int(members[earlier])
-                    second = int(members[later])
-                    if stream.owns(unit, first, second):
-                        yield first, second
-                        count -= 1
-                        if count == 0:
-                            return
+        """Return the first ``count`` pairs of positions in the units of a shard that belong to a stream."""
+        pairs = (
+            pair
+            for unit in range(shard, stream.units, self.shards)
+            for pair in _pairs_within(stream.members(unit))
+            if stream.owns(unit, *pair)
+        )
+        return islice(pairs, count)
 
     def _counts(self, start: int, end: int) -> list[int]:
         """Return how many of the pairs ``start`` to ``end`` each stream gives; the counts of ranges add up."""
@@ -205,3 +199,11 @@ class Plan:
             return False
         sections = self.population.sections(np.array([first, second]))
         return bool(sections[0] == sections[1])
+
+
+def _pairs_within(members: Indices) -> Iterator[tuple[int, int]]:
+    """Yield each position of a unit with those before it, the earlier one first."""
+    positions = members.tolist()
+    for count, later in enumerate(positions):
+        for earlier in positions[:count]:
+            yield earlier, later

@@ -55,9 +55,9 @@ class WhitenedPart:
 class WordPart:
     """The words that follow a sentence more often than usual, by positive pointwise mutual information (PPMI).
 
-    A word has max(0, log p(word | sentence) - log p(word)), where p(word) is the mean over reference sentences. Those
-    ``kept`` of a sentence that have most of it are a sparse row, which a truncated singular value decomposition of the
-    reference makes dense.
+    A word has max(0, log p(word | sentence) - log p(word)), where p(word) is the mean over reference sentences. The
+    ``kept_words`` of a sentence that have most of it are a sparse row, which a truncated singular value decomposition
+    of the reference makes dense.
 
     Source: Levy and Goldberg 2014, "Neural Word Embedding as Implicit Matrix Factorization", sections 3.3 and 5.
     """
