@@ -10,6 +10,7 @@ from __future__ import annotations
 import codecs
 import io
 import json
+import math
 import os
 import re
 import secrets
@@ -305,19 +306,19 @@ def truncate(path: Path, size: int) -> None:
     os.truncate(path, size)
 
 
-def map_array(path: Path, dtype: npt.DTypeLike, count: int) -> npt.NDArray[Any]:
-    """Return the array in a file of ``count`` bare elements, read-only, by memory mapping; DataError if it has others.
+def map_array(path: Path, dtype: npt.DTypeLike, *shape: int) -> npt.NDArray[Any]:
+    """Return the array in a file of bare elements, read-only, by memory mapping; DataError if it is of another size.
 
     It is a plain array over the mapping: each subscript of numpy's own class for mapped files goes through Python.
     """
-    expected = count * np.dtype(dtype).itemsize
+    expected = math.prod(shape) * np.dtype(dtype).itemsize
     size = path.stat().st_size if path.is_file() else -1
     if size != expected:
         size_text = "is absent" if size < 0 else f"holds {size} bytes"
         raise DataError(f"{path} must hold {expected} bytes and {size_text}. Delete its folder; it will be made again.")
-    if count == 0:
-        return np.zeros(0, dtype=dtype)  # an empty file cannot be mapped
-    return np.asarray(np.memmap(path, dtype=dtype, mode="r"))
+    if not expected:
+        return np.zeros(shape, dtype=dtype)  # an empty file cannot be mapped
+    return np.asarray(np.memmap(path, dtype=dtype, mode="r", shape=shape))
 
 
 def read_json(path: Path, fix: str = "Make its folder again.") -> dict[str, Any]:

@@ -150,7 +150,7 @@ def mine_negatives(
     with ScratchFolder() as folder:
         path = Path(folder) / "vectors.bin"
         dim = write_unit_vectors(model, pool.texts, path)
-        vectors: Embeddings = map_array(path, np.float32, len(pool.texts) * dim).reshape(-1, dim)
+        vectors: Embeddings = map_array(path, np.float32, len(pool.texts), dim)
         with progress_bar("negatives", "anchor", len(data)) as bar:
             for start in range(0, len(data), BLOCK_ANCHORS):
                 rows = range(start, min(len(data), start + BLOCK_ANCHORS))

@@ -146,8 +146,7 @@ def corpus_vectors(encoder: SentenceEncoder, corpus: Corpus, folder: Path) -> Em
                 append(beside, encoder.encode(corpus.sentences(range(start, end))))
                 bar.update(end - start)
         beside.rename(path)
-    flat = map_array(path, np.float32, len(corpus) * encoder.dim)
-    return flat.reshape(len(corpus), encoder.dim)
+    return map_array(path, np.float32, len(corpus), encoder.dim)
 
 
 class Discriminator:

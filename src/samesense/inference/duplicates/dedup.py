@@ -12,21 +12,18 @@ import numpy as np
 from samesense.choices import Chunk, DedupBy, Keep, SearchMethod
 from samesense.errors import ConfigError
 from samesense.inference.duplicates.groups import linked, represented
-from samesense.inference.duplicates.link_shards import links_by_shards
+from samesense.inference.duplicates.link_shards import search_in_lists
 from samesense.inference.duplicates.links import Links, exact_links, list_search, share_found
 from samesense.inference.duplicates.thresholded import Thresholded
 from samesense.inference.duplicates.unlike import Unlike
 from samesense.inference.duplicates.vector_shards import Sharing
-from samesense.inference.duplicates.work import open_work
+from samesense.inference.duplicates.work import Search, open_work
 from samesense.inference.models.model import Model
 from samesense.inference.search.mining import check_threshold
 from samesense.types import Embeddings, Indices, Scores
 
 EXACT_ROWS = 50_000
 """Number of distinct texts up to which ``search="auto"`` compares every pair."""
-
-ROOM = 0.1
-"""Links down to this much below the threshold are stored in a ``work`` folder, for lower thresholds."""
 
 
 class Removed(NamedTuple):
@@ -215,17 +212,12 @@ def dedup(
     unlike = Unlike(unique.texts, model.reading, in_windows=chunk is not None)
     group = linked if by == "linked" else represented
 
-    def search_links(vectors: Embeddings, floor: float) -> Links:
-        if sharing is not None:
-            return links_by_shards(sharing.executor, work_folder, list_search(), floor)
-        if approximate:
-            return list_search().links(vectors, floor)
-        return exact_links(vectors, floor)
+    search_links: Search = exact_links
+    if approximate:
+        search_links = search_in_lists(work_folder, list_search(), sharing)
 
     def at_threshold(level: float) -> Deduplicated:
-        # A folder keeps links for lower thresholds too, so that these need no second search.
-        floor = level if work is None else max(-1.0, level - ROOM)
-        links = work_folder.links(level, lambda vectors: search_links(vectors, floor))
+        links = work_folder.links(level, search_links)
         close = links.scores >= level
         # Texts that differ in what the model did not read are no duplicates, even at a cosine of 1.
         same = close.copy()

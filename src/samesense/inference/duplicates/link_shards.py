@@ -27,8 +27,8 @@ from samesense.execution.shards.job import Shard, ShardedJob, sharded_job
 from samesense.execution.shards.tasks import Executor
 from samesense.files import map_array, npy_bytes, replacing
 from samesense.inference.duplicates.links import Links, ListSearch, RangeLinks
-from samesense.inference.duplicates.vector_shards import LINK_SHARDS, LIST_SHARDS, SHARDED
-from samesense.inference.duplicates.work import VECTORS, Work
+from samesense.inference.duplicates.vector_shards import LINK_SHARDS, LIST_SHARDS, SHARDED, Sharing
+from samesense.inference.duplicates.work import VECTORS, Search, Work
 from samesense.inference.search.lists import (
     PROBES,
     RANGE_PAIRS,
@@ -65,13 +65,12 @@ class Matrix:
     def open(self) -> npt.NDArray[Any]:
         """Return the matrix ``(rows, columns)``; DataError if a worker does not see the file."""
         try:
-            flat = map_array(self.path, self.dtype, self.rows * self.columns)
+            return map_array(self.path, self.dtype, self.rows, self.columns)
         except DataError as error:
             raise DataError(
                 f"Every worker reads the work folder, and {self.path} is not the same on this machine ({error}) Put "
                 "the folder on a disk that all machines see at the same path."
             ) from error
-        return flat.reshape(self.rows, self.columns)
 
 
 @dataclass(frozen=True)
@@ -153,6 +152,13 @@ class LinksWork:
         sink = io.BytesIO()
         np.savez(sink, **vars(links))
         return Shard(sink.getvalue(), len(self.ranges[shard]), time.perf_counter() - started)
+
+
+def search_in_lists(work: Work, search: ListSearch, sharing: Sharing | None) -> Search:
+    """Return the search for the links of a work folder in lists, by many workers where it is shared."""
+    if sharing is None:
+        return search.links
+    return lambda _, floor: links_by_shards(sharing.executor, work, search, floor)
 
 
 def links_by_shards(executor: Executor, work: Work, search: ListSearch, floor: float) -> Links:

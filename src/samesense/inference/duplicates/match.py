@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from heapq import heapify, heappop, heappush
 from itertools import groupby
 from pathlib import Path
@@ -15,13 +16,13 @@ import numpy as np
 from samesense.choices import Chunk, SearchMethod, check_count
 from samesense.encoder.cosine import row_cosines
 from samesense.errors import ConfigError
-from samesense.inference.duplicates.dedup import ROOM, Distinct, approximately, distinct
-from samesense.inference.duplicates.link_shards import links_by_shards
+from samesense.inference.duplicates.dedup import Distinct, approximately, distinct
+from samesense.inference.duplicates.link_shards import search_in_lists
 from samesense.inference.duplicates.links import LINKS_PER_ROW, Links, ListSearch, RangeLinks, share_found
 from samesense.inference.duplicates.thresholded import Thresholded
 from samesense.inference.duplicates.unlike import Unlike
 from samesense.inference.duplicates.vector_shards import Sharing
-from samesense.inference.duplicates.work import open_work
+from samesense.inference.duplicates.work import Search, open_work
 from samesense.inference.models.model import Model
 from samesense.inference.search.exact import Best, nearest, unit_rows
 from samesense.inference.search.lists import Lists, blocks, near_in_lists
@@ -147,7 +148,6 @@ def match(  # noqa: PLR0913 - the options of the command
     split = len(first.texts)  # both lists are encoded as one: the second begins at this row
     both = [*first.texts, *second.texts]
     approximate = approximately(search, len(second.texts), shared=sharing is not None)
-    list_search = ListSearch(matches_in_lists, merge_matches, count, split)
     kind = "approximate" if approximate else "exact"
     what = f"match, {kind}, {split} texts, {count} each"
     if model.tells_tasks_apart:
@@ -161,16 +161,13 @@ def match(  # noqa: PLR0913 - the options of the command
     work_folder = open_work(work, what, model, both, chunk, queries, sharing)
     unlike = Unlike(both, *readings, in_windows=chunk is not None)
 
-    def search_links(vectors: Embeddings, floor: float) -> Links:
-        if sharing is not None:
-            return links_by_shards(sharing.executor, work_folder, list_search, floor)
-        if approximate:
-            return list_search.links(vectors, floor)
-        return _exact(vectors, split, floor, count)
+    search_links: Search = partial(_exact, split=split, count=count)
+    if approximate:
+        list_search = ListSearch(matches_in_lists, merge_matches, count, split)
+        search_links = search_in_lists(work_folder, list_search, sharing)
 
     def at_threshold(level: float) -> Matched:
-        floor = level if work is None else max(-1.0, level - ROOM)
-        links = work_folder.links(level, lambda vectors: search_links(vectors, floor))
+        links = work_folder.links(level, search_links)
         links, different = _alike(links, level, unlike, split)
         links = _with_same(links, same)
         if one_to_one:
@@ -219,7 +216,7 @@ def _with_same(links: Links, same: Indices) -> Links:
     )
 
 
-def _exact(vectors: Embeddings, split: int, floor: float, count: int) -> Links:
+def _exact(vectors: Embeddings, floor: float, *, split: int, count: int) -> Links:
     """Return for each row before ``split`` its ``count`` closest among the rows from ``split`` on."""
     best = [Best(count) for _ in range(split)]
     for ids, rows in blocks(vectors[:split]):

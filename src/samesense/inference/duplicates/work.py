@@ -43,6 +43,12 @@ VECTORS = "vectors.bin"
 LINKS = "links.npz"
 UNFINISHED = "unfinished"
 
+ROOM = 0.1
+"""Links down to this much below the threshold are stored in a folder that is kept, for lower thresholds."""
+
+Search = Callable[[Embeddings, float], Links]
+"""Finds the links of unit rows ``(rows, dim)`` with a cosine at a floor or above."""
+
 
 @dataclass(frozen=True)
 class About:
@@ -62,20 +68,20 @@ class Work:
         self.folder = folder
         self.about = about
         self._holder = holder
-        self.vectors: Embeddings = map_array(folder / VECTORS, np.float32, about.rows * about.dim).reshape(
-            -1, about.dim
-        )
+        self.vectors: Embeddings = map_array(folder / VECTORS, np.float32, about.rows, about.dim)
 
-    def links(self, floor: float, search: Callable[[Embeddings], Links]) -> Links:
-        """Return the links with a cosine at ``floor`` or above: the stored ones, or new ones of ``search``."""
+    def links(self, threshold: float, search: Search) -> Links:
+        """Return links that include all with a cosine at a threshold or above: stored ones, or new ones of a search."""
         path = self.folder / LINKS
         stored = _read(path) if path.exists() else None
-        if stored is not None and stored.floor <= floor and len(stored.beyond) == len(self.vectors):
+        if stored is not None and stored.floor <= threshold and len(stored.beyond) == len(self.vectors):
             return stored
         with only_writer(self.folder):
             if stored is not None:
                 remove_shards_of(self.folder, stored.floor)
-            stored = search(self.vectors)
+            # A folder keeps links for lower thresholds too, so that these need no second search.
+            floor = threshold if self._holder is not None else max(-1.0, threshold - ROOM)
+            stored = search(self.vectors, floor)
             with replacing(path) as beside, beside.open("wb") as stream:
                 # Without None, which numpy would pickle, and reading refuses pickles.
                 np.savez(stream, **{name: value for name, value in vars(stored).items() if value is not None})
