@@ -76,8 +76,9 @@ def test_a_setting_of_cosent_alone_has_triplets_ranked_as_pairs(settings, name):
 def test_triplets_beside_other_data_are_a_part_of_supmpn(tmp_path, lines):
     triplets = tmp_path / "triplets.jsonl"
     triplets.write_text("".join(json.dumps(row) + "\n" for row in TRIPLETS), encoding="utf-8")
-    parts = plan([triplets, lines]).train.parts
-    assert [(part.name, part.method) for part in parts] == [("triplet", "supmpn"), ("sentences", "simcse")]
+    for settings in ({}, {"mixing": "in-turn"}):  # a setting of the mixture is none of CoSENT
+        parts = plan([triplets, lines], settings=settings).train.parts
+        assert [(part.name, part.method) for part in parts] == [("triplet", "supmpn"), ("sentences", "simcse")]
 
 
 def test_a_run_on_nli_labels_names_the_method_for_similarity():

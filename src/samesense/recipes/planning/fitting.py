@@ -159,12 +159,12 @@ def _parallel_files(sources: Sequence[Source], detected: Sequence[DetectedSource
 
 
 def _is_for_triplets(config: str, overrides: Mapping[str, Any]) -> bool:
-    """Return whether SupMPN has all the settings that were given; one of CoSENT alone has triplets ranked as pairs."""
+    """Return whether triplets are SupMPN's: a setting or a loss of CoSENT alone has them ranked as pairs."""
     stated = dict(overrides)
     if config != "auto" and config not in shipped():
         stated = {**read_settings(config), **stated}
-    fields = METHODS["supmpn"].settings.model_fields
-    return all(name in fields for name in stated) and stated.get("loss", "supmpn") in TUPLE_LOSSES.names()
+    cosent, supmpn = (METHODS[name].settings.model_fields.keys() for name in ("cosent", "supmpn"))
+    return not stated.keys() & (cosent - supmpn) and stated.get("loss", "supmpn") in TUPLE_LOSSES.names()
 
 
 def _detect_kinds(data: Sequence[Source], reading: Reading, *, read: bool) -> tuple[DetectedSource, ...]:
