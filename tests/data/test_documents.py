@@ -8,6 +8,7 @@ import pytest
 
 from samesense.data.documents import (
     document_files,
+    document_sentences,
     holds_documents,
     read_documents,
     take_held_out,
@@ -153,6 +154,15 @@ def test_languages_that_cannot_be_split_are_refused(monkeypatch):
     assert split_sentences("好。") == ["好。"]
 
 
+@pytest.mark.parametrize("mark", ["{}.", "({})", "{})", "§{}.", "-", "•", "Ann Lee:", "[{}]"])
+def test_a_document_whose_lines_begin_with_a_mark_and_a_tab_is_read(tmp_path, mark):
+    texts = ["The boat left early.", "Nobody asked why it went.", "It rains all day.", "The roof leaks."]
+    lines = [f"{mark.format(number)}\t{text}" for number, text in enumerate(texts, 1)]
+    (tmp_path / "law.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    words = " ".join(document_sentences(read_documents(tmp_path / "law.txt")))
+    assert all(text[:-1] in words for text in texts)
+
+
 @pytest.mark.parametrize(
     ("content", "description"),
     [
@@ -168,3 +178,21 @@ def test_tables_under_the_name_of_a_text_are_no_documents(tmp_path, caplog, cont
     assert "left out: " in caplog.text and "table.txt" in caplog.text
     with pytest.raises(DataError, match=rf"{description}.*end its name in \.md"):
         list(read_documents(tmp_path / "table.txt"))
+
+
+@pytest.mark.parametrize("prefix", ["", "train/"])
+def test_folders_that_may_be_classes_are_warned_of_once(tmp_path, caplog, prefix):
+    for name in ("neg/0.txt", "neg/1.txt", "neg/2.txt", "pos/0.txt", "pos/1.txt", "pos/2.txt"):
+        path = tmp_path / "reviews" / prefix / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("It rains. The roof leaks.\n")
+    for _ in range(2):
+        assert len(list(read_documents(tmp_path / "reviews"))) == 6
+    (message,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert "the names of its folders, such as 'neg', are not read" in message
+    assert "columns text and label" in message
+    (tmp_path / "reviews" / "about.txt").write_text("It rains.\n")
+    caplog.clear()
+    list(read_documents(tmp_path / "reviews"))
+    list(read_documents(f"{tmp_path}/reviews"))
+    assert not caplog.records

@@ -116,6 +116,7 @@ def _read_each(source: str | Path, language: Language, paragraphs: Paragraphs) -
     """Yield the documents of each file or row, which are several only where the paragraphs of a text are documents."""
     path = Path(source).expanduser()
     files = document_files(path)
+    _warn_of_classes(files, str(source))
     for file in files:
         try:
             sections = _read_sections(file, language)
@@ -136,6 +137,29 @@ def _read_each(source: str | Path, language: Language, paragraphs: Paragraphs) -
             sections = _sections_of_row(source, row, column, language)
             # Rows with lists of sentences are documents already.
             yield _documents_of_text(sections, paragraphs) if column in TEXT_NAMES else [sections]
+
+
+_WARNED = set[str]()
+"""Folders with a warning, which are read several times."""
+
+_FEWEST_OF_CLASS = 3
+"""Files in each folder, on average, from which on the folders may be classes."""
+
+
+def _warn_of_classes(files: Sequence[DocumentFile], source: str) -> None:
+    """Warn once if all files of a folder are texts in several folders, as classes are: ``pos`` and ``neg``."""
+    folders = {file.path.parent.name for file in files}
+    # Pages of a manual lie in several folders too, but not as plain text.
+    are_texts = all(is_text_file(file.name) for file in files)
+    is_flat = len({len(file.path.parts) for file in files}) == 1
+    if len(folders) < 2 or not (are_texts and is_flat) or len(files) < _FEWEST_OF_CLASS * len(folders):
+        return
+    if source not in _WARNED:
+        _WARNED.add(source)
+        logger.warning(
+            f"{source}: the names of its folders, such as {sorted(folders)[0]!r}, are not read. If they are the "
+            "classes of their texts, write a table with the columns text and label."
+        )
 
 
 def _documents_of_text(sections: Document, paragraphs: Paragraphs) -> list[Document]:

@@ -31,16 +31,26 @@ _ENDINGS = {
     ".ini": "settings",
     ".properties": "settings",
     ".bib": "BibTeX",
+    ".ris": "references",
+    ".nbib": "references",
     ".tex": "LaTeX",
     ".po": "translations of gettext",
     ".pot": "translations of gettext",
     ".sql": "statements of SQL",
     ".srt": "subtitles",
     ".vtt": "subtitles",
+    ".ass": "subtitles",
+    ".ssa": "subtitles",
+    ".sbv": "subtitles",
+    ".lrc": "subtitles",
     ".conll": "tokens with their labels",
     ".conllu": "tokens with their labels",
     ".xml": "XML",
     ".tmx": "XML",
+    ".xls": "a workbook",
+    ".xlsx": "a workbook",
+    ".xlsm": "a workbook",
+    ".ods": "a workbook",
     ".mbox": "mails with their headers",
     ".eml": "mails with their headers",
 }
@@ -54,11 +64,15 @@ _FEWEST_LINES = 3
 """Lines from which on what they have in common is hardly chance."""
 
 
+_MARK_OF_LINE = re.compile(r"^\s*(?:[^\s.)\]]{1,8}[.)\]]|[(\[]\w{1,4}[)\]]|[^\t.:]{1,40}:|[^\w\s])\t+(?=\S)")
+"""A number, a bullet or a speaker, with the tab before what it stands for, as in documents."""
+
+
 def describe_no_document(lines: Sequence[str]) -> str:
     """Return what the lines of a text file are, and the fix, where they are certainly no running text; else ``""``."""
     if not lines:
         return ""
-    certain = _first_format(_REFUSED, lines)
+    certain = _first_format(_REFUSED, [_MARK_OF_LINE.sub("", line) for line in lines])
     if certain is None and len(lines) >= _FEWEST_LINES and all(is_number(line.strip()) for line in lines):
         certain = Format("its lines are numbers", "If they are labels, write them into one table with their texts.")
     if certain is None:
@@ -317,6 +331,9 @@ def _detect_header(lines: Sequence[str]) -> Format | None:
     return _table(description, ".csv")
 
 
+_TIME = r"(?:\d+:)?\d\d?:\d\d[,.]\d{2,3}"
+"""A time in subtitles."""
+
 _REFUSED: tuple[_Detector, ...] = (
     _detect_rows,
     _detect_json,
@@ -330,7 +347,7 @@ _REFUSED: tuple[_Detector, ...] = (
     _detect_drawn_table,
     _detect_trec,
     _matching(
-        r"(?:\d+:)?\d\d:\d\d[,.]\d{3} --> (?:\d+:)?\d\d:\d\d[,.]\d{3}(?: .*)?",
+        rf"{_TIME} --> {_TIME}(?: .*)?|(?:Dialogue: \d+,)?{_TIME},{_TIME}(?:,.*)?|\[{_TIME}\].*|\{{\d+\}}\{{\d+\}}.*",
         lambda count, _: count > 1,
         "its lines are subtitles with their times",
         _WRITE_TEXTS,
@@ -346,6 +363,12 @@ _REFUSED: tuple[_Detector, ...] = (
         lambda count, _: count > 0,
         "it holds pages of Wikipedia between tags, as WikiExtractor writes them",
         "Have WikiExtractor write them with --json, and end the name in .jsonl.",
+    ),
+    _matching(
+        r"PMID- \d+|TY  - \w+|@[A-Za-z]+\{[^\s,{}]+,",
+        lambda count, _: count > 0,
+        "its lines are references with their fields, as BibTeX, RIS and PubMed have them",
+        "Export the references as CSV.",
     ),
     _detect_yaml,
     _detect_markup,
@@ -505,6 +528,12 @@ _DOUBTS: tuple[_Detector, ...] = (
         _are_nearly_all,
         "they begin with a date and a time, as lines of a log",
         "If these are no part of the texts, take them off.",
+    ),
+    _matching(
+        r"(?:Q|A|Question|Answer|Frage|Antwort|F)\s?\d*[:.]\s.*",
+        _is_most,
+        "they begin with the mark of a question or an answer, which is read as a part of it",
+        "If an answer belongs to the question before it, write a table with the columns question and answer.",
     ),
     _find_records,
 )
