@@ -202,3 +202,15 @@ def test_nothing_half_written(capsys, tmp_path, monkeypatch, arguments, message)
 def test_a_score_that_cannot_be_used(model):
     with pytest.raises(ModelError, match="one score for each"):
         samesense.mine_negatives(data_of(ROWS), model=model, score=lambda pairs: np.zeros(3))
+
+
+def test_rows_of_the_corpus_without_a_text_are_left_out_where_that_is_asked_for(model, tmp_path):
+    corpus = tmp_path / "corpus.csv"
+    corpus.write_text("text,note\nfirst text,x\n,y\nthird text,z\n")
+    rows = [("a", "b"), ("c", "d")]
+    with pytest.raises(DataError, match=r"row 3, column 'text': the text is empty(.|\n)*leave them out with"):
+        samesense.mine_negatives(rows, model=model, corpus=corpus, corpus_columns="text")
+    result = samesense.mine_negatives(
+        rows, model=model, corpus=corpus, corpus_columns="text", relative_margin=None, drop_bad_rows=True
+    )
+    assert {"first text", "third text"} <= {text for negatives in result.negatives for text in negatives}

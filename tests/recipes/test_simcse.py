@@ -1,6 +1,7 @@
 """SimCSE: from unlabelled sentences, or NLI pairs, to a model folder."""
 
 import json
+from itertools import pairwise
 
 import pytest
 import torch
@@ -14,6 +15,8 @@ from samesense.encoder.assembly.merge import copy_weights
 from samesense.encoder.encode import encode
 from samesense.errors import ConfigError, DataError
 from samesense.recipes.methods import METHODS
+from samesense.recipes.planning.plan import plan
+from samesense.recipes.reading import Reading
 from samesense.recipes.run import evaluation_phase
 from samesense.recipes.run.training_phase import KEEPS_START
 from samesense.recipes.unsupervised import simcse
@@ -162,3 +165,15 @@ def test_nothing_is_trained_where_nothing_could_show_its_help(
     start, end = (copy_weights(build(path, device="cpu")) for path in (str(tiny_trunk), str(run.folder)))
     assert all(torch.equal(start[name], end[name]) for name in start) == (not steps)
     assert bool(run.verdict.keep_reason) == (not steps)
+
+
+@pytest.mark.parametrize("role", ["dev", "test", "guard"])
+def test_bad_rows_of_pairs_beside_sentences_are_left_out_where_that_is_asked_for(tmp_path, sentences, role):
+    pairs = tmp_path / "pairs.tsv"
+    rows = [f"{first}\t{second}\t{number % 6}" for number, (first, second) in enumerate(pairwise(sentences))]
+    pairs.write_text("\n".join(["sentence1\tsentence2\tscore", "\tlonely\t3", *rows]) + "\n")
+    with pytest.raises(DataError, match="leave them out with `drop_bad_rows`"):
+        plan(sentences, method="simcse", **{role: pairs})
+    planned = plan(sentences, method="simcse", **{role: pairs}, reading=Reading(drop_bad_rows=True))
+    (data,) = planned.guards if role == "guard" else [getattr(planned, role)]
+    assert len(data) == len(rows)

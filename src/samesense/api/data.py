@@ -288,7 +288,7 @@ def mine_negatives(  # noqa: PLR0913 - the flags of the command
     if isinstance(corpus, set | frozenset):  # which texts there are counts here, and not their rows
         corpus = sorted(corpus)
     with columns_named_by("corpus_columns"):
-        texts = () if corpus is None else texts_of(corpus, corpus_columns)
+        texts = () if corpus is None else texts_of(corpus, corpus_columns, drop_bad_rows=drop_bad_rows)
     finder = load(model, precision=precision)
     if not finder.embeds:
         raise ConfigError(
@@ -345,12 +345,13 @@ def _refuse_names_of_files(source: Source) -> None:
         )
 
 
-def texts_of(source: Source, columns: str | None) -> list[str]:
+def texts_of(source: Source, columns: str | None, *, drop_bad_rows: bool | None = None) -> list[str]:
     """Return the texts of a source, in order, and register their row numbers; DataError if one is empty.
 
-    DataError also for a set: its texts would come back sorted, in another order than the caller reads them.
+    ``drop_bad_rows`` leaves rows without a text out; ``None`` if the caller has no such option. DataError also for a
+    set: its texts would come back sorted, in another order than the caller reads them.
     """
-    from samesense.data.texts import read_texts
+    from samesense.data.texts import read_usable
     from samesense.execution.unread import name_rows
 
     check_columns(columns)
@@ -360,6 +361,6 @@ def texts_of(source: Source, columns: str | None) -> list[str]:
             "sorted(texts)."
         )
     _refuse_names_of_files(source)
-    texts = read_texts(source, columns)
-    name_rows(texts)
-    return texts
+    usable = read_usable(source, columns, drop_bad_rows=drop_bad_rows)
+    name_rows(usable.texts, usable.indices)
+    return usable.texts

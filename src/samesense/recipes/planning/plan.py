@@ -68,8 +68,6 @@ def plan(  # noqa: PLR0913 - the arguments of a training
     options = dict(settings or {})
     fitting = fitting_method(sources, config, options, reading, method=method, ranks_triplets=for_race)
     configured, reading = _read_examples(sources, fitting, config, options, reading, with_held_out=test is None)
-    if not fitting.method.drops_bad_rows:
-        reading = replace(reading, drop_bad_rows=None)
     bound, examples = configured.settings, configured.examples
     if method == "auto":
         _explain_nli(examples)
@@ -143,6 +141,9 @@ def _read_examples(
 ) -> tuple[_ConfiguredExamples, Reading]:
     """Read the training data, and return them with their settings, and how dev, test and guards are read."""
     settings, train_reading = fitting.method.own_settings(options, replace(reading, columns=fitting.columns))
+    # Sentences without a text are always left out and counted; for these methods the option is about dev and test.
+    if not fitting.method.drops_bad_rows:
+        train_reading = replace(train_reading, drop_bad_rows=False)
     if train_reading.columns != fitting.columns:
         reading = replace(reading, columns=None)  # of one text, or an anchor, they are none of pairs
     if fitting.sources:
