@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,7 +16,7 @@ from samesense.execution.torch_import import loading_torch
 from samesense.places import check_outside
 
 if TYPE_CHECKING:
-    from samesense.recipes.distil.recipe import Distillate
+    from samesense.recipes.distil.recipe import Distillate, DistilPlan
     from samesense.recipes.harvest.recipe import HarvestSummary
     from samesense.recipes.pretrain.recipe import Pretraining
     from samesense.recipes.run.training_run import TrainingRun
@@ -176,23 +176,31 @@ def distil(  # noqa: PLR0913 - the flags of the command
     Returns:
         Prints as a table of student and teachers.
     """
-    from samesense.recipes.distil.recipe import DistilPlan
+    # The student is what a training calls its model.
+    overrides = settings if student is None else {**settings, "model": student}
+    _, plan = plan_distil(sentences, overrides, dev=dev, test=test, config=config)
+    return plan.run(Path(output), resume=resume, overwrite=overwrite)
+
+
+def plan_distil(
+    sentences: Source, overrides: Mapping[str, Any], *, dev: Source | None, test: Source | None, config: str
+) -> tuple[str, DistilPlan]:
+    """Read what a student learns from and is evaluated on; return the name of its settings, and the plan of its run."""
     from samesense.recipes.distil.settings import choose_distil
     from samesense.recipes.reading import named_apart
     from samesense.recipes.unsupervised.settings import read_bare
 
-    overrides = settings if student is None else {**settings, "model": student}
     if isinstance(overrides.get("teacher"), str):
         # pydantic takes no string for a tuple.
         overrides = {**overrides, "teacher": (overrides["teacher"],)}
-    _, chosen = choose_distil(config, overrides)
-    plan = DistilPlan(
-        read_bare(as_sources(sentences), chosen),
-        chosen,
-        dev=None if dev is None else labelled_pairs(dev),
-        tests=named_apart([] if test is None else [labelled_pairs(source) for source in as_sources(test)]),
-    )
-    return plan.run(Path(output), resume=resume, overwrite=overwrite)
+    name, chosen = choose_distil(config, overrides)
+    train = read_bare(as_sources(sentences), chosen)
+    dev_pairs = None if dev is None else labelled_pairs(dev)
+    tests = named_apart([] if test is None else [labelled_pairs(source) for source in as_sources(test)])
+    # After the data: mistakes in them show before the seconds that torch takes.
+    with loading_torch():
+        from samesense.recipes.distil.recipe import DistilPlan
+    return name, DistilPlan(train, chosen, dev_pairs, tests)
 
 
 @library_function

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from samesense.api import training
-from samesense.api.data import labelled_pairs
 from samesense.cli.command import command_of
 from samesense.cli.flags import flags, given_settings
 from samesense.cli.output import (
@@ -24,9 +23,7 @@ from samesense.cli.output import (
     put_json,
 )
 from samesense.execution.ranks import finish
-from samesense.execution.torch_import import loading_torch
-from samesense.recipes.distil.settings import DistilSettings, choose_distil
-from samesense.recipes.unsupervised.settings import read_bare
+from samesense.recipes.distil.settings import DistilSettings
 from samesense.training.manifest import FILE
 
 Flags: Any = flags({"distil": DistilSettings}, without=("model",))
@@ -53,24 +50,16 @@ def distil(
         json: print one JSON object per model instead of a table.
     """
     overrides = given_settings(settings)
-    # The student is what a training calls its model.
-    if options["student"] is not None:
-        overrides["model"] = options["student"]
-    name, chosen = choose_distil(options["config"], overrides)
-    train = read_bare(sentences, chosen)
-    dev = None if options["dev"] is None else labelled_pairs(options["dev"])
-    tests = [labelled_pairs(source) for source in options["test"] or []]
-    logger.info(f"data: {train.summary}")
-    # After the data: mistakes in them show before the seconds that torch takes.
-    with loading_torch():
-        from samesense.recipes.distil.recipe import DistilPlan
-
-    plan = DistilPlan(train, chosen, dev, tests)
+    student = options.pop("student")
+    if student is not None:
+        overrides["model"] = student
+    name, plan = training.plan_distil(sentences, overrides, **options)
+    logger.info(f"data: {plan.train.summary}")
     logger.info(f"settings: {name}{''.join(f', {key} = {value}' for key, value in overrides.items())}")
     if dry_run:
         for line in plan.estimate(output, free=not (resume or overwrite)):
             logger.info(line)
-        put_json([chosen.model_dump()])
+        put_json([plan.settings.model_dump()])
         return
     with on_interrupt(RERUN_WITH_FLAG, output / FILE, resumes=resume):
         done = plan.run(output, resume=resume, overwrite=overwrite)
