@@ -41,7 +41,17 @@ RACE = {
 }
 CELL = {"status": "finished", "variant": "v", "seconds": 1.0, "identity": {"tests": {}}, "error": ""}
 PLANNED_CELL = {"folder": "a", "variant": "v", "dataset": "d", "seed": 1}
-PLANNED = {"config": "mine.toml", "cells": [PLANNED_CELL], "tuning": [], "dev": {}, "reading": {}, "skipped": []}
+PLANNED = {
+    "config": "mine.toml",
+    "against": "v",
+    "grid": {"temperature": [0.05]},
+    "warnings": [],
+    "skipped": [],
+    "dev": {},
+    "reading": {},
+    "tuning": [],
+    "cells": [PLANNED_CELL],
+}
 TEACHER = {"sentences": 2, "name": "t", "teacher": "identity"}
 
 

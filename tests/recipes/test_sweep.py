@@ -19,7 +19,7 @@ from samesense.files import read_json, write_json
 from samesense.recipes.sweep import cell as cells
 from samesense.recipes.sweep.cell import read_record, status_of, write_scores
 from samesense.recipes.sweep.file import SweepFile
-from samesense.recipes.sweep.gather import _evidence, gather, rows
+from samesense.recipes.sweep.gather import PlannedCell, _evidence, gather, rows
 from samesense.recipes.sweep.plan import make_plan
 from samesense.recipes.sweep.report import write_report
 from samesense.recipes.sweep.run import run
@@ -292,9 +292,9 @@ def test_cut_starts_of_two_names_on_the_hub_are_kept_apart(toy, tmp_path):
 def test_scores_of_a_data_set_with_colons_in_its_name_are_read(tmp_path):
     values = np.array([0.1, 0.9])
     write_scores(tmp_path / "scores.npz", {"sts:a: b:spearman": values, "dev": values})
-    plan = {"variant": "base", "seed": 1}
+    planned = PlannedCell(folder="cells/base", variant="base", dataset="a", seed=1)
     pairs = {"hash": ([("a", "b"), ("c", "d")], np.array([0.0, 1.0]))}
-    [evidence] = _evidence(tmp_path, plan, {"identity": {"tests": {"a: b": "hash"}}}, pairs)
+    [evidence] = _evidence(tmp_path, planned, {"identity": {"tests": {"a: b": "hash"}}}, pairs)
     assert (evidence.task, evidence.dataset, evidence.metric) == ("sts", "a: b", "spearman")
     assert evidence.values.tolist() == values.tolist()
 

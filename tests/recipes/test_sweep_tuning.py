@@ -45,7 +45,7 @@ def test_what_is_best_on_dev_is_run_with_all_seeds(toy, tmp_path):
     assert (ended.finished, ended.failed, ended.left) == (7, 0, 0)
     assert len(list((tmp_path / "s" / "runs").iterdir())) == 7
     left = gather(tmp_path / "s")
-    assert [(gathered.entry["variant"], gathered.entry["seed"]) for gathered in left] == [
+    assert [(gathered.entry.variant, gathered.entry.seed) for gathered in left] == [
         ("start", None),
         ("cosent", 1),
         ("mse", 1),
@@ -53,7 +53,7 @@ def test_what_is_best_on_dev_is_run_with_all_seeds(toy, tmp_path):
         ("mse", 2),
     ]
     assert {
-        gathered.record["settings"]["learning_rate"] for gathered in left if gathered.entry["variant"] == "cosent"
+        gathered.record["settings"]["learning_rate"] for gathered in left if gathered.entry.variant == "cosent"
     } == {2e-3}
     assert any(line.startswith("chosen: toy, cosent: learning_rate 0.002, dev ") for line in messages)
     text = write_report(tmp_path / "s")[0]
@@ -86,7 +86,7 @@ def test_some_data_sets_are_run_now_and_the_others_later(toy, toy_pairs, tmp_pat
     ended = run(plan, tmp_path / "s", datasets="other")
     assert (ended.finished, ended.left) == (2, 0)
     assert not any(line.startswith(("not run: ", "chosen: toy")) for line in messages)
-    assert {cell.entry["dataset"] for cell in gather(tmp_path / "s")} == {"other"}
+    assert {cell.entry.dataset for cell in gather(tmp_path / "s")} == {"other"}
     shutil.rmtree(
         plan.tuning[-1].folder(tmp_path / "s")
     )  # as if the tuning on the other data set had been stopped half-way
@@ -96,7 +96,7 @@ def test_some_data_sets_are_run_now_and_the_others_later(toy, toy_pairs, tmp_pat
     assert not any(entry["chosen"] for entry in planned(tmp_path / "s")["tuning"] if entry["dataset"] == "other")
     ended = run(make_plan(plan.file), tmp_path / "s")
     assert (ended.finished, ended.left) == (4, 0)
-    assert [cell.entry["dataset"] for cell in gather(tmp_path / "s")] == ["toy", "other"]
+    assert [cell.entry.dataset for cell in gather(tmp_path / "s")] == ["toy", "other"]
 
 
 def test_what_is_tuned_needs_a_dev_set_values_and_a_finished_cell(toy, toy_pairs, tmp_path, monkeypatch):

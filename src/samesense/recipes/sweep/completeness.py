@@ -14,7 +14,7 @@ def planned_tests(cells: Sequence[CellResults]) -> dict[str, list[str]]:
     """Return the test sets of each data set, as far as one of its runs was begun."""
     tests: dict[str, list[str]] = {}
     for cell in cells:
-        names = tests.setdefault(str(cell.entry["dataset"]), [])
+        names = tests.setdefault(cell.entry.dataset, [])
         # Only the record of a run names its test sets.
         recorded = cell.record.get("rows", {}).get("tests", {})
         names.extend(name for name in recorded if name not in names)
@@ -28,8 +28,8 @@ def waiting_runs(cells: Sequence[CellResults]) -> dict[tuple[str, str], int]:
     for cell in cells:
         if cell.status in ENDED:
             continue
-        for name in tests[str(cell.entry["dataset"])]:
-            key = str(cell.entry["variant"]), name
+        for name in tests[cell.entry.dataset]:
+            key = cell.entry.variant, name
             counts[key] = counts.get(key, 0) + 1
     return counts
 
@@ -37,8 +37,8 @@ def waiting_runs(cells: Sequence[CellResults]) -> dict[tuple[str, str], int]:
 def incomplete_tests(cells: Sequence[CellResults], tuning: Sequence[Tried]) -> set[str]:
     """Return the test sets on which a planned run has no figure, so that rivals have other seeds there."""
     tests = planned_tests(cells)
-    missing = {str(cell.entry["dataset"]) for cell in cells if cell.status != "finished"}
-    planned = {(cell.entry["dataset"], cell.entry["variant"]) for cell in cells}
+    missing = {cell.entry.dataset for cell in cells if cell.status != "finished"}
+    planned = {(cell.entry.dataset, cell.entry.variant) for cell in cells}
     # A variant that is not tuned yet has no cells that could be missing.
     missing |= {trial.dataset for trial in tuning if (trial.dataset, trial.variant) not in planned}
     return {name for dataset in missing for name in tests.get(dataset, [])}
@@ -75,8 +75,8 @@ def describe_failures(cells: Sequence[CellResults], tuning: Sequence[Tried]) -> 
     ]
     for cell in cells:
         if cell.status == "failed":
-            seed = "" if cell.entry["seed"] is None else f", seed {cell.entry['seed']}"
-            lines.append(f"{cell.entry['dataset']}, {cell.entry['variant']}{seed}: {cell.error}")
+            seed = "" if cell.entry.seed is None else f", seed {cell.entry.seed}"
+            lines.append(f"{cell.entry.dataset}, {cell.entry.variant}{seed}: {cell.error}")
     return lines
 
 
@@ -84,9 +84,9 @@ def _by_seeds(cells: Sequence[CellResults], state: str) -> list[str]:
     """Return a line for each data set and variant, with the seeds of its cells."""
     seeds: dict[str, list[str]] = {}
     for cell in cells:
-        numbers = seeds.setdefault(f"{cell.entry['dataset']}, {cell.entry['variant']}", [])
-        if cell.entry["seed"] is not None:
-            numbers.append(str(cell.entry["seed"]))
+        numbers = seeds.setdefault(f"{cell.entry.dataset}, {cell.entry.variant}", [])
+        if cell.entry.seed is not None:
+            numbers.append(str(cell.entry.seed))
     return [f"{name}{_seed_words(numbers)}: {state}" for name, numbers in seeds.items()]
 
 

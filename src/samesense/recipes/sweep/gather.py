@@ -17,7 +17,7 @@ from samesense.recipes.sweep.identity import APART
 from samesense.recipes.sweep.run import PAIRS, PLAN
 from samesense.reports import read_results
 from samesense.reports.store import Run, read_run
-from samesense.schemas import Record, read_object
+from samesense.schemas import Record, read_checked
 from samesense.training import manifest
 from samesense.types import Evidence, EvidenceStatistic, Pair, Result
 
@@ -33,30 +33,6 @@ STATISTICS: dict[str, EvidenceStatistic] = {
 
 ARITHMETIC = "arithmetic"
 """Name of the precision of the training among what a cell was made with."""
-
-
-@dataclass(frozen=True)
-class CellResults:
-    """What one cell has left."""
-
-    entry: dict[str, Any]  # its line of the plan: variant, dataset, seed and folder
-    record: dict[str, Any]  # its own record; empty if it was never begun
-    results: list[Result]  # its figures; none unless it is finished
-    evidence: list[Evidence]  # what lies behind them
-    run: Run | None  # its training, if it was trained
-    outcome: dict[str, Any]  # how the training ended
-    environment: dict[str, str]  # versions of the libraries by name, and the arithmetic in which it was trained
-    summary: Sequence[str] = ()  # what the training made of its data, in lines
-
-    @property
-    def status(self) -> str:
-        """What became of the cell."""
-        return str(self.record.get("status", "absent"))
-
-    @property
-    def error(self) -> str:
-        """Why the cell failed, in one line; else nothing."""
-        return _last_line(self.record)
 
 
 class PlannedCell(Record):
@@ -82,25 +58,52 @@ class PlanRecord(Record):
     """The plan of a sweep."""
 
     config: str
-    cells: list[PlannedCell]
-    tuning: list[TriedCell]
+    against: str
+    grid: dict[str, list[Any]]
+    warnings: list[str]
+    skipped: list[str]
     dev: dict[str, str]
     reading: dict[str, dict[str, Any]]
-    skipped: list[str]
+    tuning: list[TriedCell]
+    cells: list[PlannedCell]
 
 
-def read_plan(output: Path) -> dict[str, Any]:
+@dataclass(frozen=True)
+class CellResults:
+    """What one cell has left."""
+
+    entry: PlannedCell  # its line of the plan
+    record: dict[str, Any]  # its own record; empty if it was never begun
+    results: list[Result]  # its figures; none unless it is finished
+    evidence: list[Evidence]  # what lies behind them
+    run: Run | None  # its training, if it was trained
+    outcome: dict[str, Any]  # how the training ended
+    environment: dict[str, str]  # versions of the libraries by name, and the arithmetic in which it was trained
+    summary: Sequence[str] = ()  # what the training made of its data, in lines
+
+    @property
+    def status(self) -> str:
+        """What became of the cell."""
+        return str(self.record.get("status", "absent"))
+
+    @property
+    def error(self) -> str:
+        """Why the cell failed, in one line; else nothing."""
+        return _last_line(self.record)
+
+
+def read_plan(output: Path) -> PlanRecord:
     """Return the plan that a sweep has written to its folder; ConfigError if the folder holds no sweep."""
     path = output / PLAN
     if not path.is_file():
         raise ConfigError(f"{output} holds no sweep (no {PLAN}). Give the `output` folder of a sweep.")
-    return read_object(path, PlanRecord, fix="Give the command that made it again.")
+    return read_checked(path, PlanRecord, fix="Give the command that made it again.")
 
 
 def gather(output: Path) -> list[CellResults]:
     """Read every cell of the plan, in its order."""
     pairs: dict[str, tuple[list[Pair], npt.NDArray[np.float64]]] = {}
-    return [_left(output, entry, pairs) for entry in read_plan(output)["cells"]]
+    return [_left(output, entry, pairs) for entry in read_plan(output).cells]
 
 
 @dataclass(frozen=True)
@@ -119,16 +122,14 @@ class Tried:
 def tried(output: Path) -> list[Tried]:
     """Return what was tried for the variants that are tuned, in the order of the plan."""
     trials = []
-    for entry in read_plan(output)["tuning"]:
-        folder = output / "runs" / entry["folder"]
+    for entry in read_plan(output).tuning:
+        folder = output / "runs" / entry.folder
         record = read_record(folder)
         curve = read_run(folder).curve if record.get("status") == "finished" else None
-        words = ", ".join(f"{name} {value}" for name, value in entry["tried"].items())
+        words = ", ".join(f"{name} {value}" for name, value in entry.tried.items())
         dev = None if curve is None else curve.best[1]
         status = str(record.get("status", "absent"))
-        trials.append(
-            Tried(entry["dataset"], entry["variant"], words, dev, entry["chosen"], status, _last_line(record))
-        )
+        trials.append(Tried(entry.dataset, entry.variant, words, dev, entry.chosen, status, _last_line(record)))
     return trials
 
 
@@ -137,9 +138,9 @@ def _last_line(record: dict[str, Any]) -> str:
 
 
 def _left(
-    output: Path, entry: dict[str, Any], pairs: dict[str, tuple[list[Pair], npt.NDArray[np.float64]]]
+    output: Path, entry: PlannedCell, pairs: dict[str, tuple[list[Pair], npt.NDArray[np.float64]]]
 ) -> CellResults:
-    folder = output / "runs" / entry["folder"]
+    folder = output / "runs" / entry.folder
     record = read_record(folder)
     if record.get("status") != "finished":
         return CellResults(entry, record, [], [], None, {}, {})
@@ -148,9 +149,9 @@ def _left(
         if sha256 not in pairs:
             pairs[sha256] = _read_pairs(output / PAIRS / f"{sha256}.jsonl", name)
     # The cell may have been run for a variant of another name, with the same identity.
-    results = [replace(row, model=entry["variant"]) for row in read_results(folder / RESULTS)]
-    trained = entry["seed"] is not None
-    run = read_run(folder, entry["variant"]) if trained else None
+    results = [replace(row, model=entry.variant) for row in read_results(folder / RESULTS)]
+    trained = entry.seed is not None
+    run = read_run(folder, entry.variant) if trained else None
     run_manifest = manifest.read(folder) if trained else {}
     versions = dict(run_manifest.get("versions", {}))
     if "precision" in run_manifest:
@@ -181,7 +182,7 @@ def _read_pairs(path: Path, name: str) -> tuple[list[Pair], npt.NDArray[np.float
 
 def _evidence(
     folder: Path,
-    entry: dict[str, Any],
+    entry: PlannedCell,
     record: dict[str, Any],
     pairs: dict[str, tuple[list[Pair], npt.NDArray[np.float64]]],
 ) -> list[Evidence]:
@@ -200,12 +201,12 @@ def _evidence(
                     task=task,
                     dataset=dataset,
                     metric=metric,
-                    model=entry["variant"],
+                    model=entry.variant,
                     statistic=statistic,
                     values=scores[key],
                     labels=None if statistic == "mean" else labels,
                     examples=examples,
-                    seed=entry["seed"],
+                    seed=entry.seed,
                 )
             )
     return evidence
@@ -219,7 +220,7 @@ def rows(cells: Sequence[CellResults]) -> list[dict[str, Any]]:
             dataset_results = [
                 result for result in cell.results if result.dataset == dataset and result.subset == "all"
             ]
-            row = {key: cell.entry[key] for key in ("variant", "dataset", "seed")}
+            row = cell.entry.model_dump(include={"variant", "dataset", "seed"})
             row |= {"start": cell.record["start"], "settings": settings_of(cell), "layers": cell.record["layers"]}
             row |= {
                 "test": dataset,

@@ -21,11 +21,11 @@ def describe_next_steps(
     """
     trained = [cell for cell in cells if cell.run is not None and cell.run.curve is not None]
     lines = []
-    for dataset in dict.fromkeys(str(cell.entry["dataset"]) for cell in trained):
+    for dataset in dict.fromkeys(cell.entry.dataset for cell in trained):
         variants: dict[str, list[CellResults]] = {}
         for cell in trained:
-            if cell.entry["dataset"] == dataset:
-                variants.setdefault(str(cell.entry["variant"]), []).append(cell)
+            if cell.entry.dataset == dataset:
+                variants.setdefault(cell.entry.variant, []).append(cell)
         scores = {variant: _mean_dev(variant_cells) for variant, variant_cells in variants.items()}
         best = max(scores, key=lambda variant: scores[variant])
         score = f"{100 * scores[best]:.2f}"

@@ -51,7 +51,7 @@ def _starts(trained: Sequence[CellResults]) -> str:
 
 
 def _seeds(trained: Sequence[CellResults]) -> str:
-    seeds = sorted({int(cell.entry["seed"]) for cell in trained})
+    seeds = sorted({cell.entry.seed for cell in trained if cell.entry.seed is not None})
     if len(seeds) == 1:
         return f"seed {seeds[0]}"
     return f"seeds {_listed(seeds)}"
@@ -76,7 +76,7 @@ def _setting(trained: Sequence[CellResults], name: str) -> str:
     for cell in trained:
         value = None if cell.run is None else cell.run.settings.get(name)
         text = "of its own" if value is None else str(value)
-        values.setdefault(text, {})[str(cell.entry["variant"])] = None
+        values.setdefault(text, {})[cell.entry.variant] = None
     words = name.replace("_", " ")
     if len(values) == 1:
         return f"{words} {next(iter(values))}"
@@ -101,7 +101,7 @@ def _label_use(trained: Sequence[CellResults]) -> list[str]:
                 width = f"{label_bins} bins of equal width"
             else:
                 width = f"bins with the edges {_listed(label_bins)}"
-            bins[f"{cell.entry['variant']} is trained on scores in {width}."] = None
+            bins[f"{cell.entry.variant} is trained on scores in {width}."] = None
     return list(bins)
 
 
@@ -109,7 +109,7 @@ def _data(cells: Sequence[CellResults], dev_sources: Mapping[str, str]) -> list[
     """Return for each data set how many pairs train, choose the checkpoint, and test."""
     described: dict[str, str] = {}
     for cell in cells:
-        name = str(cell.entry["dataset"])
+        name = cell.entry.dataset
         rows = cell.record.get("rows")
         # A start trains on nothing, so that a trained cell has to tell.
         if rows is None or name in described or cell.run is None:

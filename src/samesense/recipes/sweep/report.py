@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from samesense.errors import DataError, MissingExtraError
 from samesense.evaluation.run import EvaluatedModel, Failure
@@ -19,7 +18,7 @@ from samesense.recipes.sweep.completeness import (
     waiting_runs,
 )
 from samesense.recipes.sweep.file import LAYERS
-from samesense.recipes.sweep.gather import CellResults, Tried, gather, read_plan, rows, settings_of, tried
+from samesense.recipes.sweep.gather import CellResults, PlanRecord, Tried, gather, read_plan, rows, settings_of, tried
 from samesense.recipes.sweep.next_step import describe_next_steps
 from samesense.recipes.sweep.plan import slug
 from samesense.recipes.sweep.protocol import protocol_sentences
@@ -63,7 +62,7 @@ def write_report(output: Path, *, latex: Path | None = None, figures: Path | Non
     next_steps = []
     # A run that is missing may be the best.
     if not report.incomplete:
-        next_steps = describe_next_steps(cells, plan["config"], plan["reading"])
+        next_steps = describe_next_steps(cells, plan.config, plan.reading)
     text = _tables(report, left_out, next_steps)
     paths = [
         write_json_lines(output / "results.jsonl", rows(cells)),
@@ -81,9 +80,9 @@ def write_report(output: Path, *, latex: Path | None = None, figures: Path | Non
         if figures is not None:
             raise
         return f"{text}\nThere is no report.html: {error}\n", paths
-    styles = model_styles([str(cell.entry["variant"]) for cell in cells])
-    plots = _figures(cells, list(plan["grid"]), plan["against"], styles)
-    untrained = {str(cell.entry["variant"]) for cell in cells if cell.entry["seed"] is None}
+    styles = model_styles([cell.entry.variant for cell in cells])
+    plots = _figures(cells, list(plan.grid), plan.against, styles)
+    untrained = {cell.entry.variant for cell in cells if cell.entry.seed is None}
     if any(comparison.model not in untrained for comparison in report.comparisons):
         plots = [comparison_figure(report.comparisons, name="differences", untrained=untrained), *plots]
     report = replace(report, general=plots, by_dataset=distributions(report.evidence, styles))
@@ -94,25 +93,25 @@ def write_report(output: Path, *, latex: Path | None = None, figures: Path | Non
 
 
 def _report(
-    cells: Sequence[CellResults], tuning: Sequence[Tried], plan: Mapping[str, Any]
+    cells: Sequence[CellResults], tuning: Sequence[Tried], plan: PlanRecord
 ) -> tuple[Report, dict[str, Sequence[str]]]:
     """Return the report without its figures, and what is not in its tables, by reason."""
     results = [result for cell in cells for result in cell.results if result.subset == "all"]
     evidence = [item for cell in cells for item in cell.evidence]
-    comparisons, problems = paired_comparisons(evidence, results, against=plan["against"])
+    comparisons, problems = paired_comparisons(evidence, results, against=plan.against)
     ranking = None
     try:
-        ranking = _ranking(cells, evidence, results, plan["against"])
+        ranking = _ranking(cells, evidence, results, plan.against)
     except DataError as error:
         problems.append(f"No variant is named the best: {error}")
     if ranking is not None:
         comparisons = [*ranking.of_means, *comparisons]
         if ranking.unranked:
             problems.append(f"Not in {ranking.on}, since a test set or seed is missing: {'; '.join(ranking.unranked)}")
-    left_out = {
+    left_out: dict[str, Sequence[str]] = {
         "Failed": describe_failures(cells, tuning),
         "Not run": list_waiting(cells, tuning),
-        "Left out": plan["skipped"],
+        "Left out": plan.skipped,
         "Not compared": problems,
         "Not made alike": _unlike(cells),
     }
@@ -123,15 +122,15 @@ def _report(
         results=[result for cell in cells for result in cell.results],
         evidence=evidence,
         comparisons=comparisons,
-        against=plan["against"],
+        against=plan.against,
         ranking=ranking,
         failures=_failures(cells),
         waiting=waiting_runs(cells),
         shown_best=shown_best(evidence, results, comparisons, ranking, incomplete=incomplete_tests(cells, tuning)),
-        protocol=protocol_sentences(cells, tuning, plan["dev"], plan["skipped"]),
+        protocol=protocol_sentences(cells, tuning, plan.dev, plan.skipped),
         incomplete=describe_incomplete(cells, tuning),
         notes=[f"failed: {line}" if title == "Failed" else line for title, lines in left_out.items() for line in lines],
-        warnings=plan["warnings"],
+        warnings=plan.warnings,
         tables=_more_tables(cells, tuning),
         environment={component: " / ".join(values) for component, values in _collect_environments(cells).items()},
     )
@@ -146,7 +145,7 @@ def _ranking(
     Each data set has models of its own, so that no variant has a mean over several of them.
     """
     is_complete = all(cell.status in ("finished", "failed") for cell in cells)
-    if not is_complete or len({cell.entry["dataset"] for cell in cells}) != 1:
+    if not is_complete or len({cell.entry.dataset for cell in cells}) != 1:
         return None
     return rank(evidence, results, _ran(cells), against=against)
 
@@ -197,9 +196,7 @@ def _more_tables(cells: Sequence[CellResults], tuning: Sequence[Tried]) -> list[
 
 def _label_use(cells: Sequence[CellResults]) -> list[TitledTable]:
     """Return what each variant made of the labels of each data set."""
-    lines = {
-        (str(cell.entry["dataset"]), str(cell.entry["variant"])): cell.summary[0] for cell in cells if cell.summary
-    }
+    lines = {(cell.entry.dataset, cell.entry.variant): cell.summary[0] for cell in cells if cell.summary}
     table_rows = [[dataset, variant, line] for (dataset, variant), line in lines.items()]
     if not lines:
         return []
@@ -210,7 +207,7 @@ def _ran(cells: Sequence[CellResults]) -> list[EvaluatedModel]:
     """Return one entry a run that was finished or has failed."""
     return [
         # A ranking asks for names and seeds alone.
-        EvaluatedModel(name=str(cell.entry["variant"]), spec="", protocol="", seed=cell.entry["seed"])
+        EvaluatedModel(name=cell.entry.variant, spec="", protocol="", seed=cell.entry.seed)
         for cell in cells
         if cell.status in ("finished", "failed")
     ]
@@ -221,7 +218,7 @@ def _models(cells: Sequence[CellResults]) -> list[EvaluatedModel]:
     variants: dict[str, list[CellResults]] = {}
     for cell in cells:
         if cell.results:
-            variants.setdefault(str(cell.entry["variant"]), []).append(cell)
+            variants.setdefault(cell.entry.variant, []).append(cell)
     return [
         EvaluatedModel(
             name=name,
@@ -257,7 +254,7 @@ def _figures(
         if cell.run is not None:
             # the manifest of the run knows a cut start by its folder
             settings = {**cell.run.settings, "model": cell.record["start"], LAYERS: cell.record["layers"]}
-            runs.setdefault(str(cell.entry["dataset"]), []).append(replace(cell.run, settings=settings))
+            runs.setdefault(cell.entry.dataset, []).append(replace(cell.run, settings=settings))
     return [*plots, *_seed_plots(cells, styles), *setting_figures(runs, grid)]
 
 
@@ -268,7 +265,7 @@ def _seed_plots(cells: Sequence[CellResults], styles: Mapping[str, Style]) -> li
         for result in cell.results:
             if (result.metric, result.subset) == ("spearman", "all"):
                 variants = values.setdefault(result.dataset, {})
-                variants.setdefault(str(cell.entry["variant"]), []).append(100 * result.value)
+                variants.setdefault(cell.entry.variant, []).append(100 * result.value)
     return [
         seed_figures(
             variants,
@@ -284,9 +281,9 @@ def _seed_plots(cells: Sequence[CellResults], styles: Mapping[str, Style]) -> li
 def _curves(cells: Sequence[CellResults]) -> Curves:
     curves: Curves = {}
     for cell in cells:
-        if cell.run is not None and cell.run.curve is not None:
-            variants = curves.setdefault(str(cell.entry["dataset"]), {})
-            variants.setdefault(str(cell.entry["variant"]), {})[int(cell.entry["seed"])] = cell.run.curve
+        if cell.entry.seed is not None and cell.run is not None and cell.run.curve is not None:
+            variants = curves.setdefault(cell.entry.dataset, {})
+            variants.setdefault(cell.entry.variant, {})[cell.entry.seed] = cell.run.curve
     return curves
 
 
@@ -295,11 +292,11 @@ def _failures(cells: Sequence[CellResults]) -> list[Failure]:
     tasks = dict.fromkeys((row.task, row.dataset) for cell in cells for row in cell.results)
     return [
         Failure(
-            model=str(cell.entry["variant"]),
+            model=cell.entry.variant,
             task=task,
             dataset=name,
             reason=cell.error,
-            seed=cell.entry["seed"],
+            seed=cell.entry.seed,
             trained=False,
         )
         for cell in cells
