@@ -13,6 +13,9 @@ from samesense.failures import excerpt
 LARGEST = 2**26
 """Bytes of a file that a schema is for; a larger one is none of these."""
 
+FIX = "Make its folder again."
+"""What to do about a damaged file, unless its reader knows better."""
+
 Schema = TypeVar("Schema", bound=BaseModel)
 
 
@@ -23,7 +26,9 @@ class Record(BaseModel):
     model_config = ConfigDict(strict=True, extra="allow", protected_namespaces=())
 
 
-def read_checked(path: Path, schema: type[Schema], *, fix: str, error: type[SamesenseError] = DataError) -> Schema:
+def read_checked(
+    path: Path, schema: type[Schema], *, fix: str = FIX, error: type[SamesenseError] = DataError
+) -> Schema:
     """Return what a file of JSON holds, as its schema has it.
 
     Raises:
@@ -40,7 +45,7 @@ def read_checked(path: Path, schema: type[Schema], *, fix: str, error: type[Same
         raise error(f"{path}: {described(problem)} {fix}") from problem
 
 
-def read_object(path: Path, schema: type[Record], *, fix: str = "Make its folder again.") -> dict[str, Any]:
+def read_object(path: Path, schema: type[Record], *, fix: str = FIX) -> dict[str, Any]:
     """Return the object in a file of JSON as it stands, once its schema has it; raises as :func:`read_checked`."""
     # Defaults of the schema that the file does not have are not added.
     return read_checked(path, schema, fix=fix).model_dump(exclude_unset=True)

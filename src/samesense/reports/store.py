@@ -17,7 +17,7 @@ from samesense.locks import in_turn
 from samesense.places import check_place, check_suffix
 from samesense.reports.figures.curves import Curve
 from samesense.results.results import Results
-from samesense.schemas import Record, described, read_object
+from samesense.schemas import Record, described, read_checked
 from samesense.types import Result
 
 _RESULT = TypeAdapter(Result)
@@ -119,7 +119,7 @@ def read_run(folder: str | Path, name: str | None = None) -> Run:
     home = Path(folder)
     if not (home / "manifest.json").is_file():
         raise DataError(f"{folder} holds no training run (no manifest.json). Give the `output` folder of a training.")
-    manifest = read_object(home / "manifest.json", ManifestRecord)
+    manifest = read_checked(home / "manifest.json", ManifestRecord)
     history: list[Any] = []
     if (home / "history.jsonl").is_file():
         history = _json_lines(home / "history.jsonl")
@@ -129,7 +129,7 @@ def read_run(folder: str | Path, name: str | None = None) -> Run:
     run_name = name or home.resolve().name
     return Run(
         name=run_name,
-        settings=manifest.get("settings", {}),
+        settings=manifest.settings,
         curve=_curve(run_name, history, DEV),
         results=[row for row in results if row.seed is not None],  # the start has no seed
         losses=_curve(run_name, history, "loss"),

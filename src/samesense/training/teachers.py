@@ -32,7 +32,7 @@ from samesense.files import replacing, write_json
 from samesense.hashes import json_hash
 from samesense.locks import locked
 from samesense.losses.cosine import unit
-from samesense.schemas import Record, read_object
+from samesense.schemas import Record, read_checked
 from samesense.types import Embeddings, Encode
 
 logger = logging.getLogger(__name__)
@@ -73,17 +73,17 @@ class TeacherStore:
 
     def __init__(self, folder: Path) -> None:
         try:
-            about = read_object(folder / "teacher.json", TeacherRecord)
+            about = read_checked(folder / "teacher.json", TeacherRecord)
             self._vectors = np.load(folder / "vectors.npy", mmap_mode="r", allow_pickle=False)
-            if len(self._vectors) != about["sentences"]:
-                raise ValueError(f"{len(self._vectors)} rows for {about['sentences']} sentences")
+            if len(self._vectors) != about.sentences:
+                raise ValueError(f"{len(self._vectors)} rows for {about.sentences} sentences")
         except (DataError, OSError, ValueError, KeyError, EOFError) as error:
             raise ModelError(
                 f"A store of teacher vectors is damaged: {folder} ({error}). Delete it; it will be made again."
             ) from error
         self.folder = folder
-        self.name: str = about["name"]
-        self.identity: str = about["teacher"]
+        self.name = about.name
+        self.identity = about.teacher
         self.dim: int = self._vectors.shape[1]
 
     def __len__(self) -> int:

@@ -15,7 +15,7 @@ from samesense.context.corpus.build import FORMAT, Document, build_corpus
 from samesense.context.corpus.words import Keys
 from samesense.errors import ConfigError, DataError
 from samesense.files import map_array
-from samesense.schemas import Record, read_object
+from samesense.schemas import Record, read_checked
 from samesense.types import Indices
 
 
@@ -53,18 +53,18 @@ class Corpus:
     def __init__(self, folder: Path, shape: Shape | None = None) -> None:
         if not (folder / "manifest.json").is_file():
             raise DataError(f"{folder} is no corpus: it has no manifest.json. Build one there from documents first.")
-        manifest = read_object(folder / "manifest.json", CorpusRecord)
-        if manifest.get("format") != FORMAT:
-            raise DataError(f"{folder} is of format {manifest.get('format')}; this reads {FORMAT}. Build it again.")
+        manifest = read_checked(folder / "manifest.json", CorpusRecord)
+        if manifest.format != FORMAT:
+            raise DataError(f"{folder} is of format {manifest.format}; this reads {FORMAT}. Build it again.")
         self.folder = folder
         self.shape = shape or Shape()
-        self.sha256: str = manifest["sha256"]
-        self.documents: int = manifest["documents"]
-        self._text = map_array(folder / "sentences.bin", np.uint8, manifest["bytes"])
-        self._ends: Indices = map_array(folder / "ends.bin", np.int64, manifest["sentences"])
-        self._sections: Indices = map_array(folder / "sections.bin", np.int64, manifest["sections"])
-        self._documents: Indices = map_array(folder / "documents.bin", np.int64, manifest["documents"])
-        self.text_keys: Keys = map_array(folder / "keys.bin", np.uint64, manifest["sentences"])
+        self.sha256 = manifest.sha256
+        self.documents = manifest.documents
+        self._text = map_array(folder / "sentences.bin", np.uint8, manifest.bytes)
+        self._ends: Indices = map_array(folder / "ends.bin", np.int64, manifest.sentences)
+        self._sections: Indices = map_array(folder / "sections.bin", np.int64, manifest.sections)
+        self._documents: Indices = map_array(folder / "documents.bin", np.int64, manifest.documents)
+        self.text_keys: Keys = map_array(folder / "keys.bin", np.uint64, manifest.sentences)
         self._starts = np.concatenate([np.zeros(1, dtype=np.int64), self._documents[:-1]])
         # Rounded up, as the last chunk of a document may be shorter.
         per_document = -((self._starts - self._documents) // self.shape.chunk)

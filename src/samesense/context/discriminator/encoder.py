@@ -21,7 +21,7 @@ from samesense.execution.progress import progress_bar
 from samesense.failures import opening
 from samesense.files import append, map_array, replacing_folder, truncate, write_json, write_text
 from samesense.hashes import content_hash, text_hash
-from samesense.schemas import Record, read_object
+from samesense.schemas import Record, read_checked
 from samesense.types import Embeddings, Floats, Indices
 
 BATCH_SENTENCES = 256
@@ -114,14 +114,12 @@ def load_sentence_encoder(folder: Path, *, device: str = "cpu") -> SentenceEncod
     """Return the encoder that :meth:`SentenceEncoder.save` wrote to ``folder``."""
     if not (folder / "config.json").is_file():
         raise ModelError(f"{folder} holds no discriminator: it has no config.json. Train one first.")
-    config = read_object(folder / "config.json", DiscriminatorRecord)
+    config = read_checked(folder / "config.json", DiscriminatorRecord)
     with opening(f"the discriminator in {folder}", "Train it again."):
-        model = Coherence(**config["network"])
+        model = Coherence(**config.network)
         model.load_state_dict(load_file(str(folder / "model.safetensors")))
         words = (folder / "words.txt").read_text(encoding="utf-8").removesuffix("\n").split("\n")
-        return SentenceEncoder(
-            model.to(device).eval(), Vocabulary(words), Shape(**config["shape"]), config["most_words"]
-        )
+        return SentenceEncoder(model.to(device).eval(), Vocabulary(words), Shape(**config.shape), config.most_words)
 
 
 def corpus_vectors(encoder: SentenceEncoder, corpus: Corpus, folder: Path) -> Embeddings:

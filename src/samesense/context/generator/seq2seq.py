@@ -43,7 +43,7 @@ from samesense.failures import opening
 from samesense.files import write_json
 from samesense.hashes import content_hash
 from samesense.places import check_inside
-from samesense.schemas import Record, read_object
+from samesense.schemas import Record, read_checked
 from samesense.types import Indices
 
 CELLS = {"apart": 16384, "together": 1024}
@@ -171,26 +171,26 @@ class GeneratorRecord(Record):
     """Content of ``generator.json``: a weights file and its architecture for each kind."""
 
     reading: Literal["apart", "together"]
-    models: dict[str, tuple[str, dict[str, Any]]]
+    models: dict[Kind, tuple[str, dict[str, Any]]]
 
 
 def open_seq2seq(
     folder: Path, *, precision: Literal["float32", "bfloat16"] = "float32", device: str = "cpu"
 ) -> Seq2SeqGenerator:
     """Load a generator that :meth:`Seq2SeqGenerator.save` wrote."""
-    content = read_object(folder / "generator.json", GeneratorRecord)
+    content = read_checked(folder / "generator.json", GeneratorRecord)
     loaded: dict[str, Seq2Seq] = {}
-    check_inside(folder, *(file for file, _ in content["models"].values()))
-    for file, shape in content["models"].values():
+    check_inside(folder, *(file for file, _ in content.models.values()))
+    for file, shape in content.models.values():
         # Several kinds may name one file.
         if file not in loaded:
             model = Seq2Seq(Architecture(**shape))
             with opening(str(folder / file), "Train the generator again."):
                 model.load_state_dict(load_file(folder / file))
             loaded[file] = model.to(device)
-    models: dict[Kind, Seq2Seq] = {kind: loaded[file] for kind, (file, _) in content["models"].items()}
+    models: dict[Kind, Seq2Seq] = {kind: loaded[file] for kind, (file, _) in content.models.items()}
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    return Seq2SeqGenerator(models, tokenizer, content["reading"], precision=precision)
+    return Seq2SeqGenerator(models, tokenizer, content.reading, precision=precision)
 
 
 def token_costs(

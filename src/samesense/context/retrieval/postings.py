@@ -27,7 +27,7 @@ from samesense.context.corpus.words import Keys, key, words
 from samesense.errors import DataError
 from samesense.execution.progress import progress_bar
 from samesense.files import append, map_array, write_array, write_json
-from samesense.schemas import Record, read_object
+from samesense.schemas import Record, read_checked
 from samesense.types import Floats, Indices
 
 BLOCK_CHUNKS = 4096
@@ -75,15 +75,13 @@ class Postings:
     """A finished index over ``chunks`` chunks; ``norms`` ``(chunks,)`` are the lengths of their TF-IDF vectors."""
 
     def __init__(self, folder: Path) -> None:
-        manifest = read_object(folder / "manifest.json", PostingsRecord)
+        manifest = read_checked(folder / "manifest.json", PostingsRecord)
         self.folder = folder
-        self.chunks = int(manifest["chunks"])
-        terms = manifest["terms"]
-        postings = manifest["postings"]
-        self._keys: Keys = map_array(folder / "keys.bin", np.uint64, terms)
-        self._ends: Indices = map_array(folder / "ends.bin", np.int64, terms)
-        self._chunks = map_array(folder / "chunks.bin", np.int32, postings)
-        self._counts = map_array(folder / "counts.bin", np.float32, postings)
+        self.chunks = manifest.chunks
+        self._keys: Keys = map_array(folder / "keys.bin", np.uint64, manifest.terms)
+        self._ends: Indices = map_array(folder / "ends.bin", np.int64, manifest.terms)
+        self._chunks = map_array(folder / "chunks.bin", np.int32, manifest.postings)
+        self._counts = map_array(folder / "counts.bin", np.float32, manifest.postings)
         self.norms: Floats = map_array(folder / "norms.bin", np.float64, self.chunks)
 
     def find(self, keys: Keys) -> tuple[npt.NDArray[np.bool_], Indices, Indices]:

@@ -33,7 +33,7 @@ from samesense.recipes.held_out.choose_share import (
 )
 from samesense.recipes.held_out.scores import HeldOutScores
 from samesense.reports.figures.curves import Curve
-from samesense.schemas import Record, read_object
+from samesense.schemas import Record, read_checked
 from samesense.types import Floats, Scores
 
 logger = logging.getLogger(__name__)
@@ -264,15 +264,15 @@ def _scored_folds(
         # Only once the scores are written, so that a killed run trains no fold twice.
         for name in ("checkpoints", "model"):
             shutil.rmtree(folder / name, ignore_errors=True)
-        content = read_object(path, FoldScores)
-        scores = np.asarray(content["scores"], dtype=np.float64)
-        if scores.shape != (len(content["shares"]), len(held)) or not len(scores):
+        content = read_checked(path, FoldScores)
+        scores = np.asarray(content.scores, dtype=np.float64)
+        if scores.shape != (len(content.shares), len(held)) or not len(scores):
             raise DataError(
                 f"{path} must hold scores of {len(held)} pairs along the training; it holds an array of shape "
                 f"{scores.shape}. Delete the folder {folder}."
             )
-        protocol = content["protocol"]
-        shares = np.asarray(content["shares"], dtype=np.float64)
+        protocol = content.protocol
+        shares = np.asarray(content.shares, dtype=np.float64)
         scored.append(ScoredFold(held, labels[held], shares, scores))
         bar.update()
     return scored, protocol

@@ -29,7 +29,7 @@ from samesense.places import JOINT, check_inside
 from samesense.recipes.harvest.settings import COLUMNS, VECTORS
 from samesense.recipes.surrogate.data import Harvested, digest_of, iterate_rows
 from samesense.recipes.surrogate.settings import SurrogateSettings
-from samesense.schemas import Record, read_object
+from samesense.schemas import Record, read_checked
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -167,15 +167,15 @@ def _complete_shards(folder: Path) -> list[Path]:
     files = sorted((folder / SHARDS).glob("*.parquet"))
     manifest = folder / MANIFEST
     check_inside(folder, manifest, *files)
-    record = read_object(manifest, HarvestRecord) if files or manifest.is_file() else {}
-    if not files and record.get("method") != "harvest":
+    record = read_checked(manifest, HarvestRecord) if files or manifest.is_file() else HarvestRecord()
+    if not files and record.method != "harvest":
         raise DataError(
             f"{folder} is no harvest: a folder with {SHARDS}/*.parquet is needed, as samesense harvest writes it. "
             "Labelled pairs in a file are for method cosent, with loss mse."
         )
-    hashes = {entry["file"]: entry.get("sha256") for entry in record.get("shards", ())}
+    hashes = {entry.file: entry.sha256 for entry in record.shards}
     lost = hashes.keys() - {file.name for file in files}
-    if record.get("status") != "finished" or lost:
+    if record.status != "finished" or lost:
         what = "is not finished"
         if lost:
             what = f"has lost {len(lost)} of its shards, {min(lost)} among them"

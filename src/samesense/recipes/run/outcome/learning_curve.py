@@ -30,7 +30,7 @@ from samesense.recipes.run.run_folder import run_or_resume
 from samesense.recipes.run.training_run import TrainingRun
 from samesense.recipes.settings import EncoderSettings
 from samesense.reports.run_verdict import Curve
-from samesense.schemas import Record, read_object
+from samesense.schemas import Record, read_checked
 from samesense.types import Floats, Scores
 
 logger = logging.getLogger(__name__)
@@ -95,7 +95,7 @@ def _scores_of(subset: Examples, folder: Path, on: ComparedSet, train: Train) ->
         write_json(path, {"scores": load(folder, precision="float32").scores(on.data.pairs()).tolist()})
     # Also where an earlier call was killed after it had written the scores.
     shutil.rmtree(folder / "model", ignore_errors=True)
-    return np.asarray(read_object(path, CurveScores)["scores"], dtype=np.float64)
+    return np.asarray(read_checked(path, CurveScores).scores, dtype=np.float64)
 
 
 def fitted(rows: Any, scores: Floats, labels: Floats, dataset: str) -> Curve:
