@@ -15,7 +15,7 @@ from samesense.data.rows.sources import Source, as_sources, names_among
 from samesense.data.rows.table_options import Header, Quoting
 from samesense.errors import ConfigError, DataError, ModelError, UnfinishedError, UnwrittenError
 from samesense.execution.progress import stage
-from samesense.types import Precision
+from samesense.types import Precision, TaskResult
 
 if TYPE_CHECKING:
     from samesense.data import PairData
@@ -76,7 +76,6 @@ def evaluate(  # noqa: PLR0913 - the flags of the command
         UnfinishedError: if there is no figure for a data set; its ``result`` has those of the others.
     """
     from samesense.evaluation.averages import suite_averages
-    from samesense.evaluation.sts import StsTask, warn_of_reversed_labels
     from samesense.evaluation.suites import find_tasks
     from samesense.inference.models.load import load
     from samesense.inference.names import place_of
@@ -101,12 +100,9 @@ def evaluate(  # noqa: PLR0913 - the flags of the command
         try:
             for task in selected.tasks:
                 task.intervals = intervals
-                with _failing(failures, task, alone=len(selected.tasks) == 1):
-                    outcome = task.evaluate(loaded)
-                    results += outcome.results
-                    evidence += outcome.evidence
-                    if isinstance(task, StsTask):
-                        warn_of_reversed_labels(loaded, task.data, outcome.evidence[0].values)
+                outcome = _evaluated(task, loaded, failures, alone=len(selected.tasks) == 1)
+                results += outcome.results
+                evidence += outcome.evidence
             # An average gets its interval from the evidence of its members, of which none may lack.
             unfinished = {failure.suite for failure in failures}
             complete = [result for result in results if result.task not in unfinished]
@@ -130,12 +126,16 @@ class _Failure(NamedTuple):
     message: str
 
 
-@contextmanager
-def _failing(failures: list[_Failure], task: Task, *, alone: bool) -> Iterator[None]:
-    """Note why a data set has no figure, so that the others are evaluated; raise it of one that is ``alone``."""
+def _evaluated(task: Task, model: Model, failures: list[_Failure], *, alone: bool) -> TaskResult:
+    """Evaluate a model on a data set; why there is no figure is noted in ``failures``, or raised of one set alone."""
+    from samesense.evaluation.sts import StsTask, warn_of_reversed_labels
+
     try:
         with stage(f"evaluate on {task.dataset}"):
-            yield
+            outcome = task.evaluate(model)
+            if isinstance(task, StsTask):
+                warn_of_reversed_labels(model, task.data, outcome.evidence[0].values)
+            return outcome
     except (DataError, ModelError) as error:
         failure = _Failure(task.suite, f"{task.dataset}: {error}")
         failures.append(failure)
@@ -143,6 +143,7 @@ def _failing(failures: list[_Failure], task: Task, *, alone: bool) -> Iterator[N
         if alone or isinstance(error, ModelError):
             error.args = (failure.message,)
             raise
+        return TaskResult([])
 
 
 @library_function
