@@ -227,7 +227,7 @@ def _describe_model(encoder: SentenceTransformer) -> Description:
     )
     # A copy, because the limit is set in place.
     reader = cut_to(Tokenizer.from_str(tokenizer.to_str()), description.max_tokens)
-    check_tokens(encoder, lambda text: read_texts(reader, description, [text])[0].ids, AWKWARD)
+    check_tokens(encoder, lambda text: read_texts(reader, description, [text], description.prompt)[0].ids, AWKWARD)
     return description
 
 

@@ -97,10 +97,7 @@ class TokenEncoder(ABC):
         """Return the JSON object in a file of the folder; an empty one if the file is missing."""
         path = self.folder / name
         check_inside(self.folder, path)
-        settings = read_json(path, self.damage) if path.is_file() else {}
-        if isinstance(settings, dict):
-            return settings
-        return {}
+        return read_json(path, self.damage) if path.is_file() else {}
 
     def encode(
         self,
@@ -200,15 +197,8 @@ def cut_to(tokenizer: Tokenizer, max_tokens: int | None) -> Tokenizer:
     return tokenizer
 
 
-def read_texts(
-    tokenizer: Tokenizer, description: Description, texts: Sequence[str], prompt: str | None = None
-) -> list[Encoding]:
-    """Return the tokens of texts after a prompt, with special tokens if the model has them.
-
-    ``prompt`` defaults to that of the description.
-    """
-    if prompt is None:
-        prompt = description.prompt
+def read_texts(tokenizer: Tokenizer, description: Description, texts: Sequence[str], prompt: str) -> list[Encoding]:
+    """Return the tokens of texts after a prompt, with special tokens if the model has them."""
     prompted = [prompt + text for text in texts]
     encodings: list[Encoding] = tokenizer.encode_batch(prompted, add_special_tokens=description.special_tokens)
     return encodings
