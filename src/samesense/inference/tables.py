@@ -46,8 +46,13 @@ def rows_of(source: str, read: SourceTexts, form: str) -> Iterator[Cells]:
         if count in indices:
             yield {**columns, **cells}
         count += 1
-    if count != read.total:
-        raise DataError(f"{source} has changed while it was read: {read.total} rows, then {count}. Give it again.")
+    check_unchanged(source, read.total, count)
+
+
+def check_unchanged(source: str, before: int, after: int) -> None:
+    """Raise DataError for a source that had another number of rows when it was read again."""
+    if before != after:
+        raise DataError(f"{source} has changed while it was read: {before} rows, then {after}. Give it again.")
 
 
 def format_of(output: str, on_standard_output: str, *, table: bool = False) -> str:
@@ -133,11 +138,17 @@ def _tsv(table: Iterator[list[Any]], stream: IO[bytes]) -> None:
     _lines(("\t".join(quote_fields([_line(cell) for cell in cells])) for cells in table), stream)
 
 
-def _csv(table: Iterator[list[Any]], stream: IO[bytes]) -> None:
-    text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
-    csv.writer(text, lineterminator="\n").writerows(map(cell_text, cells) for cells in table)
+def _csv(table: Iterable[Iterable[Any]], stream: IO[bytes], encoding: str = "utf-8", **options: Any) -> None:
+    text = io.TextIOWrapper(stream, encoding=encoding, newline="", write_through=True)
+    csv.writer(text, **{"lineterminator": "\n", **options}).writerows(map(cell_text, cells) for cells in table)
     # Otherwise the wrapper would close the stream, which is the caller's.
     text.detach()
+
+
+def write_for_excel(table: Table, delimiter: str) -> None:
+    """Write CSV in the form that Excel opens: with a byte order mark."""
+    with open_output(table.output) as stream:
+        _csv(_in_columns(table), stream, "utf-8-sig", delimiter=delimiter, lineterminator="\r\n")
 
 
 def _in_columns(table: Table) -> Iterator[list[Any]]:

@@ -14,6 +14,7 @@ from samesense.data.columns.text_columns import SNIFFED_ROWS
 from samesense.data.rows.compression import split_suffix
 from samesense.data.rows.load import load_rows, names_in, no_rows_error
 from samesense.data.rows.sources import Source, in_memory, missing_file_error, name_of
+from samesense.data.rows.table_options import DELIMITERS
 from samesense.data.rows.written import WrittenRow, WrittenTable, is_written, read_written
 from samesense.errors import ConfigError, DataError
 from samesense.execution.progress import progress_bar
@@ -21,8 +22,8 @@ from samesense.files import open_output
 from samesense.inference.scoring.columns import SAME, ScoreColumns, Values, pair_of, text_columns
 from samesense.inference.scoring.frames import with_columns
 from samesense.inference.scoring.summary import Scored
-from samesense.inference.scoring.writers import TextWriter, added_text, decimal_of, write_for_excel
-from samesense.inference.tables import Table, format_of, write_tables
+from samesense.inference.scoring.writers import TextWriter, added_text, decimal_of
+from samesense.inference.tables import Table, check_unchanged, format_of, write_for_excel, write_tables
 from samesense.places import writing_outputs
 from samesense.types import Row
 from samesense.urls import is_file, local
@@ -188,10 +189,7 @@ def scored_rows(
                 yield row, {name: cells[position] for name, cells in values.items()}
             count += len(block)
             bar.update(len(block))
-    if count != survey.total:
-        raise DataError(
-            f"{source.name} has changed while it was read: {survey.total} rows, then {count}. Give it again."
-        )
+    check_unchanged(source.name, survey.total, count)
 
 
 class _SameCounter:
@@ -283,15 +281,15 @@ def _write_cells(
     source: str,
 ) -> None:
     """Write rows in another format than that of the source."""
-    all_names = [*names, *added]
     cells = ({**(row.cells or {}), **new} for row, new in rows)
-    if options.excel:
-        with open_output(options.output) as stream:
-            write_for_excel(all_names, cells, added, decimal, stream)
-        return
     if form in (".csv", ".tsv"):
         cells = ({**row, **{name: added_text(row[name], decimal) for name in added}} for row in cells)
-    write_tables(Table(cells, options.output, form, all_names), source=source)
+    table = Table(cells, options.output, form, [*names, *added])
+    if options.excel:
+        # Where decimals have commas, these cannot stand between fields too.
+        write_for_excel(table, DELIMITERS["semicolon" if decimal == "comma" else "comma"])
+    else:
+        write_tables(table, source=source)
 
 
 def _decimal(options: WritingOptions, survey: Survey, table: WrittenTable | None, source: str) -> DecimalMark:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any
 
 from samesense.choices import DecimalMark
-from samesense.data.rows.table_options import DELIMITERS
 from samesense.data.rows.written import WrittenRow, WrittenTable, text_without_empty_end, with_cells
 from samesense.errors import ConfigError
-from samesense.inference.tables import cell_text
 
 ScoredRow = tuple[WrittenRow, Mapping[str, Any]]
 """The text of a row, and its new cells; a blank row has none."""
@@ -134,24 +130,3 @@ class TextWriter:
         if self._delimiter not in text:
             return text
         return f'"{text}"'
-
-
-def write_for_excel(
-    names: Sequence[str],
-    rows: Iterable[Mapping[str, Any]],
-    added: Sequence[str],
-    decimal: DecimalMark,
-    stream: IO[bytes],
-) -> None:
-    """Write CSV in the form that Excel opens: with a byte order mark, and semicolons where decimals have commas."""
-    delimiter = DELIMITERS["semicolon"] if decimal == "comma" else DELIMITERS["comma"]
-    text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="", write_through=True)
-    writer = csv.writer(text, delimiter=delimiter, lineterminator="\r\n")
-    writer.writerow(names)
-    new = set(added)
-    for row in rows:
-        writer.writerow(
-            added_text(row.get(name), decimal) if name in new else cell_text(row.get(name)) for name in names
-        )
-    # The stream is the caller's, and is not closed with the wrapper.
-    text.detach()
