@@ -15,7 +15,7 @@ from samesense.places import PAGE, check_place, check_suffix, holding
 from samesense.reports.projection import project
 from samesense.reports.tables import TitledTable
 from samesense.reports.text_map import Category, TextMap, text_map_page
-from samesense.results.markup import one_line
+from samesense.results.markup import as_sentence, one_line
 from samesense.types import Embeddings, Floats, Indices, Scores
 
 logger = logging.getLogger(__name__)
@@ -120,7 +120,7 @@ def map_duplicates(
     ]
     return TextMap(
         title=f"Near-duplicates among {copies.sum():,} texts by {model}",
-        lead=f"{_sentence(summary)} A line leads from each removed text to the one that is kept instead.",
+        lead=f"{as_sentence(summary)} A line leads from each removed text to the one that is kept instead.",
         notes=[note],
         views={model: project(vectors[shown])},
         texts=[texts[index] for index in shown],
@@ -214,7 +214,7 @@ def map_drift(
     ]
     return TextMap(
         title=f"Drift from {names[0]} to {names[1]}",
-        lead=f"{_sentence(summary)} The same text has the same colour on both maps, and both show it at once.",
+        lead=f"{as_sentence(summary)} The same text has the same colour on both maps, and both show it at once.",
         notes=[
             _shown_note(len(shown), total, "different texts"),
             "The second map begins at the places of the first, so that the two can be compared.",
@@ -297,10 +297,6 @@ def _find_clusters(vectors: Embeddings, count: int) -> tuple[Indices, Embeddings
     order = np.argsort(-np.bincount(fitted.labels_, minlength=count), kind="stable")
     labels = np.argsort(order, kind="stable")[fitted.labels_]
     return labels, fitted.cluster_centers_[order]
-
-
-def _sentence(summary: str) -> str:
-    return f"{summary[:1].upper()}{summary[1:].removesuffix('.')}."
 
 
 def _beginning(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from html import escape
 
 from samesense.reports.figures.plot import Plot, inline_svg
@@ -32,6 +32,11 @@ def element(name: str, *content: object, **attributes: str) -> Html:
 def joined(pieces: Iterable[object]) -> Html:
     """Return pieces joined by line breaks."""
     return Html("\n".join(map(markup, pieces)))
+
+
+def items(lines: Collection[object]) -> Html:
+    """Return a list with an item a line; empty without lines."""
+    return element("ul", *(element("li", line) for line in lines)) if lines else Html("")
 
 
 LONG_CELL = 24

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Collection, Iterable, Sequence
 from importlib.resources import files
 
 from samesense.evaluation.run import EvaluatedModel
@@ -11,7 +12,7 @@ from samesense.reports.content import Content
 from samesense.reports.details import cases_table, comparison_table, dataset_details
 from samesense.reports.figures.plot import variables
 from samesense.reports.grid import Cell, Column, Grid
-from samesense.reports.markup import Html, by_screen, element, figure, folded, joined, table
+from samesense.reports.markup import Html, by_screen, element, figure, folded, items, joined, table
 from samesense.reports.recommendation import COST_NOTE, RULE
 from samesense.reports.tables import TitledTable, ranking_cells
 from samesense.reports.verdict import direction, span, verdict_notes
@@ -23,38 +24,38 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 def html_page(content: Content) -> str:
     """Lay out a report as one self-contained HTML page, the same for the same content."""
     grids = content.grids()
-    sections: list[tuple[str, str, Html]] = []  # identifier, heading and body
-    if content.data:
-        sections.append(("data", "The data", joined(map(_table, content.data))))
-    for suite in dict.fromkeys(grid.suite for grid in grids):
-        suite_tables = [joined([element("h3", grid.title), _grid(grid)]) for grid in grids if grid.suite == suite]
-        sections.append((suite, suite, joined([*suite_tables, comparison_table(content, suite)])))
-    if content.general:
-        sections.append(("figures", "Figures", joined(map(figure, content.general))))
-    if content.tables:
-        sections.append(("runs", "Runs", joined(map(_table, content.tables))))
-    if content.results:
-        sections.append(("datasets", "Data set by data set", _datasets(content)))
-    sections.append(("models", "Models", _models(content)))
-    if content.warnings:
-        warnings = element("ul", *(element("li", warning) for warning in content.warnings))
-        sections.append(("warnings", "Warnings about the data", warnings))
-    sections.append(("left-out", "Not run", _left_out(content)))
     environment = table(["environment", "value"], [[name, value] for name, value in content.environment.items()])
-    sections.append(("time", "Time and environment", joined([_times(content), environment])))
-    links = [element("a", heading, href=f"#{name}") for name, heading, _ in sections]
-    incomplete = element("p", content.incomplete, class_="lead") if content.incomplete else ""
-    body = joined(
+    nav, sections = chapters(
         [
-            element("h1", content.title),
-            incomplete,
-            _opening(content),
-            element("nav", joined(links)),
-            element("p", content.legend(), class_="note"),
-            *(element("section", element("h2", heading), inside, id=name) for name, heading, inside in sections),
+            ("data", "The data", joined(map(_table, content.data))),
+            *((suite, suite, _suite(content, grids, suite)) for suite in dict.fromkeys(grid.suite for grid in grids)),
+            ("figures", "Figures", joined(map(figure, content.general))),
+            ("runs", "Runs", joined(map(_table, content.tables))),
+            ("datasets", "Data set by data set", _datasets(content)),
+            ("models", "Models", _models(content)),
+            ("warnings", "Warnings about the data", items(content.warnings)),
+            ("left-out", "Not run", _left_out(content)),
+            ("time", "Time and environment", joined([_times(content), environment])),
         ]
     )
-    return document(content.title, body)
+    incomplete = element("p", content.incomplete, class_="lead") if content.incomplete else ""
+    legend = element("p", content.legend(), class_="note")
+    heading = element("h1", content.title)
+    return document(content.title, joined([heading, incomplete, _opening(content), nav, legend, *sections]))
+
+
+def chapters(sections: Iterable[tuple[str, str, Html | None]], halves: Collection[str] = ()) -> tuple[Html, list[Html]]:
+    """Return links to the sections that are not empty, and these; each comes with its identifier and heading.
+
+    Those named in ``halves`` stand side by side on a wide screen.
+    """
+    filled = [(name, heading, inside) for name, heading, inside in sections if inside]
+    links = [element("a", heading, href=f"#{name}") for name, heading, _ in filled]
+    blocks = [
+        element("section", element("h2", heading), inside, id=name, class_="half" if name in halves else "")
+        for name, heading, inside in filled
+    ]
+    return element("nav", joined(links)), blocks
 
 
 def document(title: str, body: Html, *, style: str = "", script: str = "") -> str:
@@ -134,6 +135,12 @@ def _models(content: Content) -> Html:
     return table(["model", "given as", "seed", "SHA-256 of its files", "protocol"], rows)
 
 
+def _suite(content: Content, grids: Sequence[Grid], suite: str) -> Html:
+    """Return the main tables of a suite, and how its models compare."""
+    suite_tables = [joined([element("h3", grid.title), _grid(grid)]) for grid in grids if grid.suite == suite]
+    return joined([*suite_tables, comparison_table(content, suite)])
+
+
 def _grid(grid: Grid) -> Html:
     """Return a main table, with its intervals folded below it."""
     header = ["model", *(column.label for column in grid.columns)]
@@ -188,14 +195,11 @@ def _datasets(content: Content) -> Html:
 
 def _left_out(content: Content) -> Html:
     lines = [
-        element("li", f"{failure.task}, {failure.dataset}, {failure.model}: undefined. {failure.reason}")
+        f"{failure.task}, {failure.dataset}, {failure.model}: undefined. {failure.reason}"
         for failure in content.failures
         if failure.trained  # the notes have the trainings that failed
     ]
-    lines += [element("li", note) for note in content.notes]
-    if lines:
-        return element("ul", *lines)
-    return element("p", "Everything was run, and everything is defined.")
+    return items([*lines, *content.notes]) or element("p", "Everything was run, and everything is defined.")
 
 
 def _times(content: Content) -> Html:

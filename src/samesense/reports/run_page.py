@@ -16,10 +16,11 @@ from samesense.reports.figures.distribution import distribution
 from samesense.reports.figures.overview import NARROW, WIDE, ModelScore, rows_by_set
 from samesense.reports.figures.plot import Plot, Style
 from samesense.reports.figures.run import END, START, closeness, dev_curve, extrapolated, loss_curve, term_curve
-from samesense.reports.markup import Html, by_screen, element, figure, folded, joined, table
-from samesense.reports.page import document
+from samesense.reports.markup import Html, by_screen, element, figure, folded, items, joined, table
+from samesense.reports.page import chapters, document
 from samesense.reports.run_verdict import Finding, Verdict, Word
 from samesense.reports.store import IF_EQUAL, Run
+from samesense.results.markup import as_sentence
 from samesense.types import Evidence, Floats, Marked, Pair
 
 TEST_NOTE = (
@@ -69,26 +70,20 @@ class RunPage:
 
 def run_page(page: RunPage) -> str:
     """Lay out the page of a run as one self-contained HTML page, the same for the same content."""
-    sections = [
-        ("errors", "Worst errors", _errors(page)),
-        ("training", "Training", _training(page)),
-        ("scores", "Scores by label", _scores(page)),
-        ("closeness", "How close random texts are, before and after", _closeness(page)),
-        ("more-data", "More data", _more_data(page)),
-        ("run", "The run", _run(page)),
-    ]
-    sections = [section for section in sections if section[2]]
-    links = [element("a", heading, href=f"#{name}") for name, heading, _ in sections]
-    blocks = [
-        element("section", element("h2", heading), inside, id=name, class_="half" if name in HALVES else "")
-        for name, heading, inside in sections
-    ]
+    nav, sections = chapters(
+        [
+            ("errors", "Worst errors", _errors(page)),
+            ("training", "Training", _training(page)),
+            ("scores", "Scores by label", _scores(page)),
+            ("closeness", "How close random texts are, before and after", _closeness(page)),
+            ("more-data", "More data", _more_data(page)),
+            ("run", "The run", _run(page)),
+        ],
+        HALVES,
+    )
     title = title_of(page)
     heading = [element("h1", title), element("p", _describe_versions(page), class_="note")]
-    return document(
-        title,
-        joined([*heading, _opening(page), element("nav", joined(links)), element("div", *blocks, class_="halves")]),
-    )
+    return document(title, joined([*heading, _opening(page), nav, element("div", *sections, class_="halves")]))
 
 
 def title_of(page: RunPage) -> str:
@@ -130,7 +125,7 @@ def _opening(page: RunPage) -> Html:
     lines += filter(None, (verdict.keep_reason, verdict.refit))
     blocks += [_sentence(line) for line in lines]
     if verdict.advice:
-        blocks += [element("h3", "What to do"), element("ul", *(element("li", line) for line in verdict.advice))]
+        blocks += [element("h3", "What to do"), items(verdict.advice)]
     if verdict.findings:
         header, rows = verdict.table()
         table_rows = map(_row, verdict.findings, rows)
@@ -146,7 +141,7 @@ def _answer(finding: Finding) -> str:
 
 
 def _sentence(line: str, class_: str = "lead") -> Html:
-    return element("p", f"{line[:1].upper()}{line[1:].removesuffix('.')}.", class_=class_)
+    return element("p", as_sentence(line), class_=class_)
 
 
 def _row(finding: Finding, cells: Sequence[str]) -> list[object]:
@@ -273,11 +268,10 @@ def _run(page: RunPage) -> Html:
     record = page.record
     data = [[split, described["source"], f"{described['rows']:,}"] for split, described in record["data"].items()]
     settings = [[name, str(value)] for name, value in record["settings"].items() if value not in (None, (), [], {}, "")]
-    notes = [element("li", line) for line in record.get("summary", [])]
     return joined(
         [
             table(["data", "source", "rows"], data, class_="numbers"),
-            element("ul", *notes) if notes else "",
+            items(record.get("summary", [])),
             folded("Settings", table(["setting", "value"], settings)),
             folded("Versions", table(["package", "version"], list(record.get("versions", {}).items()))),
         ]

@@ -10,6 +10,11 @@ def one_line(text: str) -> str:
     return "".join(sign for sign in " ".join(text.split()) if sign.isprintable())
 
 
+def as_sentence(words: str) -> str:
+    """Return words with a capital and a full stop."""
+    return f"{words[:1].upper()}{words[1:].removesuffix('.')}."
+
+
 def plain(text: str) -> str:
     """Return text in which Markdown sees no markup; a mark before a space, as in "p < 0.001", is none."""
     return re.sub(r"[\\`*~\[\]>&]|<(?! )|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])", r"\\\g<0>", one_line(text))
