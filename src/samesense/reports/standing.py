@@ -9,9 +9,8 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 from samesense.errors import DataError
-from samesense.evaluation.run import EvaluatedModel
+from samesense.evaluation.run import Cost, EvaluatedModel
 from samesense.evaluation.suites import SUITES
-from samesense.execution.speed import Speed
 from samesense.metrics.seeds import Resampled, compare_resampled, interval_of_runs, mean_of_sets, resampled_figures
 from samesense.reports.headline import headlines
 from samesense.reports.significance import (
@@ -49,20 +48,15 @@ class SuiteEvidence(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Standing:
-    """The score of one model with its interval, and its cost."""
+class Standing(Cost):
+    """The score of one model with its interval, and its cost, where it was measured."""
 
     model: str
     score: float  # mean over its seeds and the data sets, in the natural unit
     low: float  # lower end of its 95 % interval
     high: float  # upper end of it
     seeds: int  # runs behind it
-    computed: str = ""  # arithmetic and number of threads, in words
-    speed: Speed | None = None  # sentences a second, where it was measured
-    disturbed: str = ""  # why the machine was not quiet then, in words
-    parameters: int | None = None  # None if unknown
-    megabytes: float | None = None  # of its weights on disk; None if unknown
-    memory: float | None = None  # peak MB of a process that loads and runs only this model, where measured
+    computed: str = ""  # empty where nothing was measured
 
 
 @dataclass(frozen=True, kw_only=True)
