@@ -279,7 +279,7 @@ def here(world, tmp_path, monkeypatch):
 def test_what_is_cut_is_said_once(here, capsys, tiny_trunk, monkeypatch, request, case):
     ticks = itertools.count()
     monkeypatch.setattr(clock, "now", lambda: next(ticks) / 1000)  # of the race, which takes what time there is
-    monkeypatch.setattr(entrants, "LOSSES", {"scored": ("cosent",)})
+    monkeypatch.setattr(entrants, "LOSSES", {"scored": ({"loss": "cosent"},)})
     monkeypatch.setattr(race, "FORMS", {})
     if case.endswith("in a process"):
         request.getfixturevalue("ready_workers")

@@ -8,6 +8,7 @@ import pytest
 
 import samesense
 from samesense.recipes.held_out.pairs import HELD_OUT_TUPLES
+from samesense.recipes.methods import METHODS
 from samesense.recipes.planning.plan import plan
 from samesense.recipes.run.outcome.conclude import reason_to_keep
 from samesense.reports.run_verdict import Finding, Verdict
@@ -76,9 +77,28 @@ def test_a_test_of_their_kind_gives_the_verdict_and_chooses_nothing(reader, tmp_
 def test_what_cannot_choose_keeps_the_start_only_where_harm_is_shown(reader, role, rarer, high, is_kept):
     figures = {"n": 200, "metric": "mrr", "start": 0.90, "end": 0.88, "low": -0.05, "high": high, "p_value": 0.2}
     finding = Finding(role=role, dataset="made", rarer=rarer, **figures)
-    job = SimpleNamespace(settings=SimpleNamespace(keep_start="unless-higher", model=reader))
+    job = SimpleNamespace(settings=METHODS["cosent"].settings(model=reader), data=None)
     reason = reason_to_keep(job, Verdict(task=finding), untuned=False)
     assert bool(reason) == is_kept
+
+
+@pytest.mark.parametrize(
+    ("settings", "high", "is_kept"),
+    [
+        ({"loss": "angle"}, 0.01, False),
+        ({"loss": "angle"}, -0.01, True),
+        ({"loss": "angle", "in_batch_weight": 0}, 0.01, True),
+        ({"loss": "info-nce"}, 0.01, False),
+        ({}, 0.01, True),
+    ],
+)
+def test_nli_labels_choose_only_where_nothing_more_is_learnt_than_they_measure(settings, high, is_kept):
+    figures = {"n": 200, "metric": "spearman", "start": 0.30, "end": 0.28, "low": -0.05, "high": high, "p_value": 0.2}
+    finding = Finding(role="cross-fitted dev", dataset="made", **figures)
+    rows = [(f"a{number}", f"b{number}", ("entailment", "contradiction")[number % 2]) for number in range(8)]
+    pairs = samesense.read([{"premise": first, "hypothesis": second, "label": label} for first, second, label in rows])
+    job = SimpleNamespace(settings=METHODS["cosent"].settings(**settings), data=pairs)
+    assert bool(reason_to_keep(job, Verdict(task=finding), untuned=False)) == is_kept
 
 
 @pytest.mark.parametrize("way", ["dev", "none", "few"])

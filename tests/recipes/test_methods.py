@@ -81,12 +81,24 @@ def test_triplets_beside_other_data_are_a_part_of_supmpn(tmp_path, lines):
         assert [(part.name, part.method) for part in parts] == [("triplet", "supmpn"), ("sentences", "simcse")]
 
 
-def test_a_run_on_nli_labels_names_the_method_for_similarity():
+@pytest.mark.parametrize(
+    ("settings", "loss"),
+    [
+        ({}, ("angle", 0.1, 1.0, 0.0)),
+        ({"epochs": 2}, ("angle", 0.1, 1.0, 0.0)),
+        ({"loss": "cosent"}, ("cosent", 1.0, 1.0, 1.0)),
+        ({"loss": "angle"}, ("angle", 1.0, 1.0, 1.0)),
+        ({"encoder": "cross"}, ("cosent", 1.0, 1.0, 1.0)),
+        ({"batches": "label-aware"}, ("cosent", 1.0, 1.0, 1.0)),
+    ],
+)
+def test_nli_labels_are_ranked_beside_in_batch_negatives_unless_the_loss_is_named(settings, loss):
     rows = [("a man eats", "he has food", "entailment"), ("a man eats", "he fasts", "contradiction")] * 3
     named = [{"premise": first, "hypothesis": second, "label": label} for first, second, label in rows]
     messages = listen()
-    plan(named, dev="none")
-    assert "`method` supmpn learns more from them" in "\n".join(messages)
+    bound = plan(named, dev="none", settings=settings).settings
+    assert (bound.loss, bound.cosine_weight, bound.in_batch_weight, bound.angle_weight) == loss
+    assert ("`loss` cosent only ranks" in "\n".join(messages)) == (loss == ("angle", 0.1, 1.0, 0.0))
 
 
 def test_every_method_has_a_shipped_file_that_holds_its_defaults():

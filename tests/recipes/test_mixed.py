@@ -213,12 +213,21 @@ def twin(model, rows, anchors):
             for first, mine in vectors
         ]
         return sum(terms) / len(terms)
-    scores = [vector(row["sentence1"]) @ vector(row["sentence2"]) for row in rows]
+    firsts, seconds = ([vector(row[column]) for row in rows] for column in ("sentence1", "sentence2"))
+    scores = [first @ second for first, second in zip(firsts, seconds, strict=True)]
     labels = [row["label"] for row in rows]
     every = range(len(rows))
-    return torch.log(
+    ranking = torch.log(
         1 + sum(torch.exp((scores[i] - scores[j]) / 0.05) for i in every for j in every if labels[j] > labels[i])
     )
+    if rows[0]["dataset_name"] != "nli":
+        return ranking
+    entailed = [
+        torch.log(sum(torch.exp(firsts[i] @ second / 0.05) for second in seconds)) - scores[i] / 0.05
+        for i in every
+        if labels[i] == 2
+    ]
+    return 0.1 * ranking + sum(entailed) / len(entailed)
 
 
 @pytest.mark.parametrize("budget", [None, 12])

@@ -36,7 +36,7 @@ def short(monkeypatch):
     """Time stands almost still, and few combinations are tried."""
     ticks = itertools.count()
     monkeypatch.setattr(clock, "now", lambda: next(ticks) / 1000)
-    monkeypatch.setattr(entrants, "LOSSES", {"scored": ("cosent",)})
+    monkeypatch.setattr(entrants, "LOSSES", {"scored": ({"loss": "cosent"},)})
     monkeypatch.setattr(run, "FORMS", {})
 
 
@@ -53,7 +53,7 @@ def score_of(model_path, pairs):
 
 @pytest.mark.slow
 def test_the_best_go_on_and_the_best_of_all_wins(asked, monkeypatch):
-    monkeypatch.setattr(entrants, "LOSSES", {"scored": ("cosent", "mse")})
+    monkeypatch.setattr(entrants, "LOSSES", {"scored": ({"loss": "cosent"}, {"loss": "mse"})})
     held = samesense.race(**asked)
     state = json.loads((held.folder / "race.json").read_text())
     dev = {(line["name"], line["steps"]): line["dev"] for line in state["lines"] if not line["final"]}

@@ -109,6 +109,13 @@ def test_few_scored_pairs_are_trained_on_by_mse_to_the_end_unless_the_loss_is_na
     assert of_wide.cross_validation.untuned_start_rate == 1e-4
 
 
+def test_folds_of_nli_pairs_choose_nothing_beside_in_batch_negatives():
+    pairs = some_rows(90, ["contradiction", "neutral", "entailment"])
+    rows = [dict(zip(("premise", "hypothesis", "label"), pair, strict=True)) for pair in pairs]
+    assert not plan(rows, folds="auto").cross_validation.selects
+    assert plan(rows, folds="auto", settings={"loss": "cosent"}).cross_validation.selects
+
+
 @pytest.mark.parametrize("cosine", [0.2, 0.9])
 def test_a_start_that_was_never_tuned_takes_a_higher_rate(tiny_trunk, tmp_path, monkeypatch, cosine):
     measure = evaluation_phase.measure

@@ -107,6 +107,10 @@ class EncoderSettings(TrainingSettings):
         idle = cls.without_effect({**shipped, **overrides})
         return SettingsFile({name: value for name, value in shipped.items() if name not in idle}, shipped.name)
 
+    def teaches_beyond_labels(self, train: Any) -> bool:
+        """Return whether a model learns more from labelled pairs than a verdict on their labels measures."""
+        return False
+
     def examples(self, train: Any) -> int:
         """Return how many examples an epoch has."""
         return len(train)

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from samesense.data import PairData
 from samesense.data.batch_order import count_label_aware_examples
+from samesense.data.examples import Examples
 from samesense.data.pairs.targets import Targets
 from samesense.errors import ConfigError
 from samesense.losses.registry import PAIR_LOSSES
@@ -53,6 +54,15 @@ class CosentSettings(EncoderSettings):
     def grouped(self) -> bool:
         """Whether the loss only compares pairs with the same first text."""
         return self.spec.grouped or getattr(self, "groups", None) is not None
+
+    def teaches_beyond_labels(self, train: Examples) -> bool:
+        """Return whether entailments of NLI pairs have in-batch negatives.
+
+        They teach the similarity of any sentences, which labels of NLI do not measure.
+        """
+        if not isinstance(train, PairData) or train.kind != "nli":
+            return False
+        return self.loss == "info-nce" or (self.loss == "angle" and dict(self)["in_batch_weight"] > 0)
 
     @property
     def spec(self) -> LossSpec:

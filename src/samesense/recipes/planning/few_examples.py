@@ -1,4 +1,4 @@
-"""What few labelled examples change in the settings that a user leaves open: the loss, the steps, the learning rate."""
+"""What few labelled examples change in the settings that a user leaves open: the steps and the learning rate."""
 
 from __future__ import annotations
 
@@ -25,35 +25,10 @@ FEW_PAIRS = 1000
 LEAST_STEPS = 30
 """Steps of a training on few labelled pairs or anchors: the few of the papers' epochs would hardly move a start."""
 
-OF_THE_LOSS = ("loss", "temperature", "margin", "similarity", "batches", "angle_weight")
-"""Settings by which a user chooses a loss."""
-
 
 def are_few_pairs(train: Examples) -> bool:
     """Return whether training data are labelled pairs, enough for folds and too few to hold any out."""
     return isinstance(train, PairData) and LEAST <= len(train) < FEW_PAIRS
-
-
-def has_few_scores(train: Examples, settings: EncoderSettings, options: Mapping[str, Any]) -> bool:
-    """Return whether examples are few scored pairs of a known scale, for a bi-encoder whose loss is left open."""
-    if any(name in options for name in OF_THE_LOSS):
-        return False
-    if not isinstance(settings, CosentSettings) or settings.encoder != "bi":
-        return False
-    if not isinstance(train, PairData) or train.kind != "scored" or not are_few_pairs(train):
-        return False
-    if not train.has_known_scale and is_main():
-        logger.info(
-            "loss cosent: mse learns more from few scored pairs, and needs the scale of the labels; give `label_range`"
-        )
-    return train.has_known_scale
-
-
-def choose_mse(settings: EncoderSettings) -> EncoderSettings:
-    """Return settings of few scored pairs, which MSE learns better from than CoSENT (docs/training.md)."""
-    if is_main():
-        logger.info("loss mse: the scored pairs are few; `loss` overrides")
-    return settings.model_copy(update={"loss": "mse"})
 
 
 def fit_settings_to_size(

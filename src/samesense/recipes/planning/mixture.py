@@ -15,6 +15,7 @@ from samesense.recipes.methods import METHODS, Method
 from samesense.recipes.mixed.data import Mixture, Part
 from samesense.recipes.mixed.settings import MixedSettings
 from samesense.recipes.planning.fitting import DetectedSource, form_of
+from samesense.recipes.planning.pair_loss import choose_nli_loss
 from samesense.recipes.reading import Reading
 from samesense.recipes.settings import SettingsFile, bind, read_settings
 
@@ -159,6 +160,8 @@ def _read_part(
     part_reading = replace(reading, columns=columns)
     moved, _ = method.own_settings({}, part_reading)  # what is left of it is for labelled pairs
     _, settings = method.choose("auto", {**moved, **overrides}, lambda: data, form_of(group[0].detected))
+    if data is not None:
+        settings = choose_nli_loss(settings, data, overrides)
     if getattr(settings, "encoder", "bi") != "bi":
         raise ConfigError(f"{name}: data of several kinds train one encoder of sentences; received encoder cross.")
     if data is None:

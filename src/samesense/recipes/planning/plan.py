@@ -17,15 +17,16 @@ from samesense.data.tuples.convert import tuples_of_pairs
 from samesense.data.tuples.data import TupleData
 from samesense.data.tuples.held_out import hold_out_tuples
 from samesense.errors import ConfigError
-from samesense.execution.ranks import is_main, world_size
+from samesense.execution.ranks import world_size
 from samesense.recipes.held_out.cross_validation import CrossValidation, deal_pairs
 from samesense.recipes.methods import DATA_TYPES, Method
 from samesense.recipes.planning.dev_split import parse_share
 from samesense.recipes.planning.evaluation_sets import DevSplit, read_evaluation_pairs, select_dev, select_test
-from samesense.recipes.planning.few_examples import are_few_pairs, choose_mse, fit_settings_to_size, has_few_scores
+from samesense.recipes.planning.few_examples import are_few_pairs, fit_settings_to_size
 from samesense.recipes.planning.fitting import Fitting, fitting_method
 from samesense.recipes.planning.held_out_documents import are_documents, read_with_held_out
 from samesense.recipes.planning.mixture import read_mixture
+from samesense.recipes.planning.pair_loss import choose_mse, choose_nli_loss, has_few_scores
 from samesense.recipes.planning.training_plan import TrainingPlan, labelled_training_pairs
 from samesense.recipes.reading import Reading, named_apart
 from samesense.recipes.settings import EncoderSettings
@@ -69,8 +70,8 @@ def plan(  # noqa: PLR0913 - the arguments of a training
     fitting = fitting_method(sources, config, options, reading, method=method, ranks_triplets=for_race)
     configured, reading = _read_examples(sources, fitting, config, options, reading, with_held_out=test is None)
     bound, examples = configured.settings, configured.examples
-    if method == "auto":
-        _explain_nli(examples)
+    if config == "auto" and not for_race:
+        bound = choose_nli_loss(bound, examples, options)
     # Test comes first: dev and folds are parts of what it leaves.
     examples, test_data = select_test(test, examples, bound.seed, reading)
     alone = test is None and isinstance(dev, str) and dev == "auto"
@@ -99,6 +100,8 @@ def plan(  # noqa: PLR0913 - the arguments of a training
         # Few pairs cannot choose a part of the training: what they choose from differs by less than their noise.
         of_untuned_start = rate.of_untuned_start if rate else None
         cross_validation = replace(cross_validation, selects=False, untuned_start_rate=of_untuned_start)
+    elif cross_validation is not None and bound.teaches_beyond_labels(split.train):
+        cross_validation = replace(cross_validation, selects=False)
     return TrainingPlan(
         method=fitting.method,
         config=configured.config,
@@ -156,14 +159,6 @@ def _without_held_out_tuples(examples: Examples, seed: int, *, alone: bool) -> E
     if not alone or not isinstance(examples, TupleData):
         return examples
     return hold_out_tuples(examples, seed)
-
-
-def _explain_nli(examples: Examples) -> None:
-    if isinstance(examples, PairData) and examples.kind == "nli" and is_main():
-        logger.info(
-            "NLI labels are ranked: entailment above neutral above contradiction. For the similarity of sentences, "
-            "`method` supmpn learns more from them"
-        )
 
 
 def _can_refit(split: DevSplit, settings: EncoderSettings) -> bool:

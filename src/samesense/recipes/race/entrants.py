@@ -12,17 +12,18 @@ from samesense.data.sentences import Sentences
 from samesense.data.tuples.data import TupleData
 from samesense.errors import ConfigError, SamesenseError
 from samesense.recipes.planning.learning_rate import HIGH, STATIC
+from samesense.recipes.planning.pair_loss import NLI_LOSS
 from samesense.recipes.planning.training_plan import TrainingPlan
 
-LOSSES: dict[str, tuple[str, ...]] = {
-    "scored": ("cosent", "mse", "angle"),
-    "binary": ("cosent", "info-nce", "contrastive"),
-    "nli": ("cosent", "info-nce", "softmax"),
-    "triplet": ("info-nce", "triplet", "cosent"),
-    "tuples": ("supmpn", "info-nce"),
-    "classes": ("supmpn", "supcon"),
+LOSSES: dict[str, tuple[Mapping[str, Any], ...]] = {
+    "scored": ({"loss": "cosent"}, {"loss": "mse"}, {"loss": "angle"}),
+    "binary": ({"loss": "cosent"}, {"loss": "info-nce"}, {"loss": "contrastive"}),
+    "nli": (NLI_LOSS, {"loss": "cosent"}, {"loss": "softmax"}),
+    "triplet": ({"loss": "info-nce"}, {"loss": "triplet"}, {"loss": "cosent"}),
+    "tuples": ({"loss": "supmpn"}, {"loss": "info-nce"}),
+    "classes": ({"loss": "supmpn"}, {"loss": "supcon"}),
 }
-"""What is tried by the kind of the data, the method's own loss first; unlabelled sentences have SimCSE's alone."""
+"""Settings that are tried by the kind of the data, the default loss first; unlabelled sentences have SimCSE's alone."""
 
 RATES = {"transformer": (HIGH, 2e-5), "static": (STATIC, 1e-3)}
 """Learning rates: the papers' 2e-5 and one for small transformers; token vectors move with larger ones only."""
@@ -105,10 +106,9 @@ def entrants(planned: TrainingPlan, starts: Sequence[Start]) -> list[Entrant]:
     better a start model, and the more usual a setting, the earlier.
     """
     known_losses = LOSSES.get(kind_of_examples(planned.train))
+    losses: list[Mapping[str, Any]] = [{}]
     if known_losses:
-        losses = [{"loss": loss} for loss in known_losses if fits(planned, {"loss": loss})]
-    else:
-        losses = [{}]
+        losses = [loss for loss in known_losses if fits(planned, loss)]
     ranked = []
     for rank, start in enumerate(starts):
         rates = RATES["static" if start.static else "transformer"]

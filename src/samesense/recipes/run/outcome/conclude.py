@@ -134,8 +134,9 @@ def reason_to_keep(
     """Return why the start is kept and the trained model is not; empty where the trained model is kept.
 
     ``keep_start`` unless-higher compares figures on the pairs of the verdict; where these are test, which chooses
-    nothing, those on dev. On held-out anchors or texts, which are few, and on dev pairs with few of one label, the
-    start is kept only if training did harm. With unless-better, an ``untuned`` start, never tuned for sentences, is
+    nothing, those on dev. On held-out anchors or texts, which are few, on dev pairs with few of one label, and on NLI
+    labels beside in-batch negatives, which teach more than these labels measure, the start is kept only if training did
+    harm. With unless-better, an ``untuned`` start, never tuned for sentences, is
     kept only if training did harm: training was shown to improve such models on meaning, which sections of documents do
     not measure.
     """
@@ -167,7 +168,7 @@ def keeps_start_in_any_case(job: Job[Any, Any], sets: Sets, start: Measured | No
 def _reason_if_not_higher(job: Job[Any, Any], verdict: Verdict, trained: TrainOutput | None) -> str:
     """Return why the start is kept where the trained model's figure is no higher; empty where it is higher."""
     task = verdict.task
-    if task is not None and _cannot_choose(task) and task.word != "worse":
+    if task is not None and task.word != "worse" and _cannot_choose(job, task):
         return ""
     if task is not None and task.role != "test":
         start, end, dataset = task.start, task.end, task.dataset
@@ -183,12 +184,12 @@ def _reason_if_not_higher(job: Job[Any, Any], verdict: Verdict, trained: TrainOu
     )
 
 
-def _cannot_choose(task: Finding) -> bool:
-    """Return whether a set is too small to choose between a start and its training by the higher figure.
+def _cannot_choose(job: Job[Any, Any], task: Finding) -> bool:
+    """Return whether the higher figure on a set is no reason to choose: it is too small, or measures another thing.
 
     Out of fold, few pairs of one label are few pairs in all, which can make a good start worse.
     """
-    if task.role in ("held-out anchors", "held-out texts"):
+    if task.role in ("held-out anchors", "held-out texts") or job.settings.teaches_beyond_labels(job.data):
         return True
     return task.role in ("dev", CROSS_FITTED) and task.has_few_of_a_label
 
