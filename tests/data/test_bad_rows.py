@@ -30,7 +30,12 @@ def put(tmp_path, rows):
             "a text is needed, received dict \"{'text': 'a'}\"",
             "write its text into a column of its own; in pandas, json_normalize does so",
         ),
-        ({"sentence1": ["x"]}, "sentence1", "a text is needed, received list \"['x']\"", TEXT_FIX),
+        (
+            {"sentence1": ["x"]},
+            "sentence1",
+            "a text is needed, received list \"['x']\"",
+            "write a row for each item of the list; in pandas: frame.explode",
+        ),
         (
             {"sentence1": "bad \ud800"},
             "sentence1",

@@ -106,7 +106,7 @@ def test_a_folder_of_something_else_is_refused(tmp_path):
         load_rows(tmp_path)
     message = str(caught.value)
     assert message.startswith(f"{tmp_path}: a folder must be one written by save_to_disk of datasets; it could not be")
-    assert "Nor does it hold documents (.txt, .md, .html, .pdf, .docx). Name a file inside it." in message
+    assert "end in .txt, .md, .html, .pdf or .docx. Name a file inside it" in message
 
 
 @pytest.mark.parametrize(

@@ -587,3 +587,64 @@ def test_labels_of_the_same_name_are_refused(tmp_path, names):
 def test_a_row_that_repeats_columns_of_the_same_name_is_refused(tmp_path):
     (tmp_path / "jira.csv").write_text(JIRA + JIRA)
     assert "row 5: the row repeats the names" in refusal(tmp_path / "jira.csv", read_texts, columns="Summary")
+
+
+@pytest.mark.parametrize("separator", ["\t", ","])
+def test_the_first_row_is_never_proposed_as_the_name_of_a_column(tmp_path, separator):
+    name = "a.tsv" if separator == "\t" else "a.csv"
+    rows = [(number % 4, a, b) for number, (a, b, _) in enumerate(PAIRS)]
+    path = write(tmp_path / name, rows[0], rows[1:], separator)
+    assert "seems to be a text. Add a header line, or give `header` no" in refusal(path, read_texts)
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.jsonl"])
+def test_rows_in_lists_are_to_be_written_one_by_one(tmp_path, name):
+    pandas = pytest.importorskip("pandas")
+    first, second, scores = (list(cells) for cells in zip(*PAIRS, strict=True))
+    frame = pandas.DataFrame({"sent1": [first], "sent2": [second], "labels": [[int(score > 2) for score in scores]]})
+    if name == "a.parquet":
+        frame.to_parquet(tmp_path / name)
+    else:
+        frame.to_json(tmp_path / name, orient="records", lines=True)
+    for read in (samesense.read, samesense.doctor, find_tasks, read_texts):
+        message = refusal(tmp_path / name, read)
+        assert "'sent1', 'sent2' and 'labels' hold lists of the same length" in message
+        assert "frame.explode(['sent1', 'sent2', 'labels'])" in message
+    for read in (samesense.read, read_pairs):
+        assert "in pandas: frame.explode" in refusal(tmp_path / name, read, columns="sent1,sent2,labels")
+
+
+def test_a_question_with_a_sentence_and_a_label_is_a_pair_and_no_sentence_with_a_class(tmp_path):
+    rows = [(f"Q{i}", a, "Title", b, int(score > 2)) for i, (a, b, score) in enumerate(PAIRS)]
+    path = write(tmp_path / "a.csv", ("QuestionID", "Question", "DocumentTitle", "Sentence", "Label"), rows)
+    assert refusal(path).endswith("`columns` Question,Sentence,Label")
+
+
+def test_an_empty_column_decides_no_kind(tmp_path):
+    rows = [{"title": a, "document": "", "answers": {"text": [b]}} for a, b, _ in PAIRS]
+    path = write_lines(tmp_path / "a.jsonl", rows)
+    assert detect_kind(path).kind == "texts"
+    assert "without answers" in detect_kind(path).line
+
+
+def test_lists_that_are_not_read_are_no_fault_of_the_texts(tmp_path):
+    rows = [(number // 2, a, "[]", "['x']") for number, (a, _, _) in enumerate(PAIRS)]
+    path = write(tmp_path / "a.csv", ("paraphrase_set_id", "paraphrase", "lists", "tags"), rows)
+    assert "frame.explode" not in refusal(path)
+    assert refusal(path, read_texts).endswith("Name the one to read: `columns` paraphrase")
+
+
+def test_one_text_that_is_repeated_makes_no_classes_of_the_others(tmp_path):
+    bodies = ["[removed]" if number % 3 else b for number, (_, b, _) in enumerate(PAIRS * 4)]
+    rows = [(f"{a} {number}", body) for number, ((a, _, _), body) in enumerate(zip(PAIRS * 4, bodies, strict=True))]
+    rows = [(title, f"{body} {number}" if body != "[removed]" else body) for number, (title, body) in enumerate(rows)]
+    path = write(tmp_path / "a.csv", ("title", "selftext"), rows)
+    assert detect_kind(path, "title,selftext").kind == "tuples"
+
+
+def test_files_without_an_ending_in_a_folder_are_told_what_to_do(tmp_path):
+    for name in ("sci/1", "sci/2", "rec/1"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("From: joe@x.org\n\nIt rains.\n")
+    for read in (samesense.read, read_texts):
+        assert "or end the names of its texts in .txt" in refusal(tmp_path, read)

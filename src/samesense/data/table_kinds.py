@@ -22,6 +22,7 @@ from samesense.data.columns.header_line import refuse_text
 from samesense.data.columns.pair_columns import label_and_negative_error, resolve_columns, unread_labels
 from samesense.data.columns.text_columns import (
     MOST_LOOKED_INTO,
+    describe_lists,
     describe_objects,
     find_text_columns,
     has_repeated_values,
@@ -252,6 +253,11 @@ def _unknown_columns(rows: Sequence[Row], names: Sequence[str], source: str) -> 
                 f"{source}: columns of texts could not be found. Its columns: {listed(names)}. By the first rows, "
                 f"{objects}"
             )
+        if not find_text_columns(rows) and (in_lists := describe_lists(rows)):
+            return DataError(
+                f"{source}: columns of texts could not be found. Its columns: {listed(names)}. By the first rows, "
+                f"{in_lists}"
+            )
         return DataError(f"{error}{alternative}")
     return DataError(f"{source}: no columns of texts could be found.{alternative}")
 
@@ -348,6 +354,9 @@ def _guess_single_of_texts(table: _Table) -> DetectedKind | None:
     """Take the column with the name of a single text, of several columns of texts, for that of the label."""
     if table.single not in table.texts or not table.label or len(table.texts) < 3 or _has_pair_names(table):
         return None
+    # Beside a question, a sentence is one of its answers.
+    if sum(normalize_name(name) in (*SINGLE_NAMES, *ANCHOR_NAMES) for name in table.texts) > 1:
+        return None
     unread = join_names([name for name in table.texts if name != table.single])
     evidence = f"the columns {table.single} and {table.label}, without {unread}"
     return _guess("classes", [str(table.single), table.label], evidence)
@@ -367,7 +376,7 @@ def _lacks_label(table: _Table) -> bool:
 def _detect_single_texts(table: _Table) -> DetectedKind | None:
     if _lacks_label(table):
         return None
-    document_names = [name for name in TEXT_NAMES if name in table.spelled]
+    document_names = [name for name in TEXT_NAMES if table.spelled.get(name) in table.texts]
     if document_names and not table.single:
         return DetectedKind("documents", f"the column {document_names[0]}")
     return _detect_text_column(table.rows, table.texts, table.single, table.source)
@@ -390,8 +399,8 @@ def _detect_text_column(
     rows: Sequence[Row], texts: Sequence[str], single_column: str | None, source: str
 ) -> DetectedKind | None:
     """Return texts as the kind, with the column to read and those left unread; ``None`` if it is ambiguous."""
-    refuse_lists(rows, texts[:MOST_LOOKED_INTO], source)
     if len(texts) == 1 and single_column is None:
+        refuse_lists(rows, texts, source)
         refuse_text(texts, source, rows)
         refuse_objects(rows, texts[0], source)
     try:

@@ -17,6 +17,7 @@ from samesense.data.columns.header_line import (
 from samesense.data.columns.text_columns import (
     MOST_LOOKED_INTO,
     SNIFFED_ROWS,
+    describe_lists,
     describe_objects,
     find_text_columns,
     has_repeated_values,
@@ -79,11 +80,15 @@ def text_column(rows: Sequence[Row], columns: str | None, source: str) -> str:
             refuse_objects(rows, candidates[0], source)
         return candidates[0]
     problem = "no column of texts could be found"
-    if not candidates and (objects := describe_objects(rows)):
-        raise DataError(f"{source}: {problem}. Its columns: {listed(names)}. By the first rows, {objects}")
+    if not candidates and (cells := describe_objects(rows) or describe_lists(rows)):
+        raise DataError(f"{source}: {problem}. Its columns: {listed(names)}. By the first rows, {cells}")
+    example = "NAME"
     if candidates:
         problem = f"several columns hold texts ({listed(candidates)})"
-    example = quote_columns(_first_long_column(rows, candidates)) if candidates else "NAME"
+        first = _first_long_column(rows, candidates)
+        # Of a row of data, none of the texts is the name of a column.
+        refuse_text([first], source, rows)
+        example = quote_columns(first)
     raise DataError(f"{source}: {problem}. Its columns: {listed(names)}. Name the one to read: `columns` {example}")
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from samesense.data.conventions.column_names import LABEL_NAMES, SUBSET_NAMES, is_identifier, normalize_name
 from samesense.data.conventions.list_cells import ListCellError, is_list, list_in, shorten_cell
-from samesense.data.conventions.named_columns import quote_columns
+from samesense.data.conventions.named_columns import join_names, quote_columns
 from samesense.data.conventions.numbers import are_quantities, is_number, is_quantity, to_number, with_points
 from samesense.data.conventions.yes_no import are_answers
 from samesense.data.rows.columnar import Cells, may_hold_texts, may_nest_texts
@@ -100,9 +101,10 @@ def text_length(text: str) -> int:
 
 def has_repeated_values(rows: Sequence[Row], column: str) -> bool:
     """Return whether a column's values occur twice or more on average, as classes do and texts do not."""
-    values = [str(cells[column]) for _, cells in sniffed_rows(rows) if cells.get(column) not in (None, "")]
-    # Texts may repeat too, but not each of them.
-    return 2 * len(set(values)) <= len(values)
+    counts = Counter(str(cells[column]) for _, cells in sniffed_rows(rows) if cells.get(column) not in (None, ""))
+    repeated = sum(count > 1 for count in counts.values())
+    # Texts may repeat too, but not each of them; of texts that were removed, one mark stands in many rows.
+    return 2 * len(counts) <= counts.total() and 2 * repeated >= len(counts)
 
 
 def holds_lists(rows: Iterable[Row], column: str) -> bool:
@@ -172,6 +174,28 @@ def describe_objects(rows: Sequence[Row]) -> str:
     return (
         f"column {name!r} holds objects, which are not read, such as {excerpt(example, 100)}. Write what is needed of "
         "them into columns; in pandas, json_normalize does so."
+    )
+
+
+def describe_lists(rows: Sequence[Row]) -> str:
+    """Return which columns hold lists of several items, and the fix, as the end of a message; ``""`` without any."""
+    names = [name for name in names_in(rows)[:MOST_LOOKED_INTO] if holds_lists(rows, name)]
+    try:
+        lists = {name: [list_in(cells.get(name)) or [] for _, cells in rows] for name in names}
+    except ListCellError:
+        return ""
+    lengths = {name: list(map(len, lists[name])) for name in names}
+    names = [name for name in names if lengths[name] == lengths[names[0]]]
+    if not names or max(lengths[names[0]]) < 2:
+        return ""
+    if len(names) == 1:
+        return (
+            f"column {names[0]!r} holds lists. If each item is a text, write a row for each; in pandas: "
+            f"frame.explode({names[0]!r})."
+        )
+    return (
+        f"columns {join_names([repr(name) for name in names])} hold lists of the same length. If each place in them is "
+        f"a row, write them so; in pandas: frame.explode({names})."
     )
 
 

@@ -26,6 +26,8 @@ def text_fix(value: object) -> str:
     """Return the fix of a cell that is no usable text."""
     if isinstance(value, dict):
         return f"write its text {INTO_COLUMN}"
+    if isinstance(value, list):
+        return "write a row for each item of the list; in pandas: frame.explode"
     if isinstance(value, bytes):
         return "decode it: text.decode()"
     return TEXT_FIX

@@ -206,7 +206,8 @@ def _from_disk(folder: Path, split: str | None) -> Any:
     except Exception as error:
         raise DataError(
             f"{folder}: a folder must be one written by save_to_disk of datasets; it could not be read as that "
-            f"({with_class(error)}). Nor does it hold documents (.txt, .md, .html, .pdf, .docx). Name a file inside it."
+            f"({with_class(error)}). Nor does it hold documents, whose names end in .txt, .md, .html, .pdf or .docx. "
+            "Name a file inside it, or end the names of its texts in .txt."
         ) from error
     if not isinstance(loaded, dict):
         if split is not None:
