@@ -31,7 +31,7 @@ STAGED = {"method": "origin", "stages": {"corpus": {"inputs": {"a": 1}, "status"
 RACE = {
     "identity": {"data": "0"},
     "spent": 1.5,
-    "starts": [{"name": "a"}],
+    "starts": [{"name": "a", "model": "m", "static": False, "speed": 1.0, "megabytes": 2.0}],
     "entrants": [],
     "brackets": [[{"n": 1}]],
     "lines": [],

@@ -356,7 +356,7 @@ def test_the_budget_is_kept_though_guesses_are_wrong(tiny_trunk, toy_pairs, tmp_
     monkeypatch.setattr(clock, "now", lambda: time.now)
     monkeypatch.setattr(cells.Cells, "most_steps", lambda self, entrant: 20_000)
     state = run.State(
-        folder=tmp_path, identity={}, starts=[asdict(START) | {"name": name, "speed": speed} for name, speed in SPEEDS]
+        folder=tmp_path, identity={}, starts=[replace(START, name=name, speed=speed) for name, speed in SPEEDS]
     )
     planned = plan(toy_pairs / "train.tsv", dev=toy_pairs / "dev.tsv")
     race = cells.Cells(SimpleNamespace(planned=planned, output=tmp_path), state, Clock(budget), planned.dev)
@@ -391,7 +391,7 @@ def test_time_that_is_left_goes_to_the_next_combinations(toy_pairs, tmp_path, mo
     time = SimpleNamespace(now=0.0)
     monkeypatch.setattr(clock, "now", lambda: time.now)
     monkeypatch.setattr(cells.Cells, "most_steps", lambda self, entrant: 20 if entrant.start.static else 1000)
-    starts = [asdict(START) | {"name": "static", "speed": 9000.0, "static": True}, asdict(START) | {"speed": 100.0}]
+    starts = [replace(START, name="static", speed=9000.0, static=True), replace(START, speed=100.0)]
     state = run.State(
         folder=tmp_path, identity={}, starts=starts, lines=[asdict(line(name, 0.5, 1)) for name in ("static", "m")]
     )
@@ -463,7 +463,7 @@ def test_a_finished_race_has_in_its_folders_what_is_asked_for_now(toy_pairs, tmp
 @pytest.mark.parametrize(("held_out", "form"), [(True, "trained"), (True, "start"), (False, "trained")])
 def test_the_best_start_is_to_be_trained_on_all_pairs_where_dev_was_held_out(tmp_path, held_out, form):
     entrant = Entrant(start=START, overrides={"loss": "cosent"})
-    state = run.State(folder=tmp_path, identity={}, entrants=[entrant.to_dict()])
+    state = run.State(folder=tmp_path, identity={}, entrants=[entrant])
     race = SimpleNamespace(state=state, request=SimpleNamespace(planned=SimpleNamespace(held_out=held_out)))
     message = end._next_step(race, line(entrant.name, 0.9, 1, form))
     assert (f"samesense train DATA --model {START.model} --output RUN" in message) == (held_out and form == "trained")

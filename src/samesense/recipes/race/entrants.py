@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from samesense.data import PairData
@@ -59,15 +59,6 @@ class Entrant:
     def name(self) -> str:
         """What tables call it."""
         return ", ".join([self.start.name, *(_word(key, value) for key, value in self.overrides.items())])
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what makes it again, as plain JSON types."""
-        return {"start": asdict(self.start), "overrides": dict(self.overrides)}
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Entrant:
-        """Return what :meth:`to_dict` wrote."""
-        return cls(start=Start(**content["start"]), overrides=content["overrides"])
 
 
 def _word(key: str, value: Any) -> str:

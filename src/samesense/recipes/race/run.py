@@ -29,7 +29,7 @@ from samesense.recipes.race.board import RaceResult, quality_of
 from samesense.recipes.race.cells import LOOKS, LOOKS_SHARE, Cells
 from samesense.recipes.race.clock import FEW_STEPS, KEPT, Clock, rungs, that_fit
 from samesense.recipes.race.end import finish
-from samesense.recipes.race.entrants import Entrant, Start, check_selecting, entrants
+from samesense.recipes.race.entrants import Entrant, check_selecting, entrants
 from samesense.recipes.race.forms import FORMS, Form, Winner, shape_of
 from samesense.recipes.race.starts import TIMED, at_hand, open_at_hand, open_named
 from samesense.recipes.race.state import Race, Rung, State
@@ -67,7 +67,7 @@ def race(request: Race) -> RaceResult:
                 starts = [*named_starts, *open_at_hand(other_models, static, texts, sample, cells.clock)]
                 if not starts:
                     raise ModelError("No start model could be opened in the time. Give a larger `budget`.")
-                cells.state.starts = [asdict(start) for start in starts]
+                cells.state.starts = starts
                 cells.save()
             _run(cells)
             return finish(cells)
@@ -148,22 +148,22 @@ def _run(cells: Cells) -> None:
 def _evaluate_starts(cells: Cells) -> None:
     """Evaluate the untrained starts, the fastest first while there is time, and put the best ones first."""
     state = cells.state
-    for start in sorted(state.starts, key=lambda start: -start["speed"]):
+    for start in sorted(state.starts, key=lambda start: -start.speed):
         if cells.clock.for_starts < 0 and state.lines:
-            state.note(f"no time was left for the start model {start['name']}")
+            state.note(f"no time was left for the start model {start.name}")
         else:
-            cells.run(Entrant(start=Start(**start), overrides={}), 0)
+            cells.run(Entrant(start=start, overrides={}), 0)
     scores = {line["name"]: line["dev"] for line in state.lines}
-    evaluated = [start for start in state.starts if start["name"] in scores]
+    evaluated = [start for start in state.starts if start.name in scores]
     if not evaluated:
         raise ModelError(f"No start model could be evaluated: {'; '.join(state.notes)}")
-    state.starts = sorted(evaluated, key=lambda start: -scores[start["name"]])
+    state.starts = sorted(evaluated, key=lambda start: -scores[start.name])
 
 
 def _enter(cells: Cells) -> bool:
     """Let the next combinations take part, as many as a first rung has time for; returns whether there are any."""
     state = cells.state
-    candidates = entrants(cells.request.planned, [Start(**start) for start in state.starts])
+    candidates = entrants(cells.request.planned, state.starts)
     if not candidates:
         raise ConfigError("The data fit none of the losses that a race tries. Train on them: samesense train")
     entered = {name for bracket in state.brackets for name in bracket[0]}
@@ -177,7 +177,7 @@ def _enter(cells: Cells) -> bool:
     # However short the time is, one entrant takes part.
     selected = selected or remaining[:1]
     logger.info(f"{len(selected)} of {len(remaining)} combinations take part; rungs: {rungs(len(selected))}")
-    state.entrants += [entrant.to_dict() for entrant in selected]
+    state.entrants += selected
     state.brackets.append([{entrant.name: None for entrant in selected}])
     cells.save()
     return True

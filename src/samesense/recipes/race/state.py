@@ -14,7 +14,7 @@ from samesense.files import write_json
 from samesense.locks import is_empty
 from samesense.recipes.planning.training_plan import TrainingPlan
 from samesense.recipes.race.board import Line
-from samesense.recipes.race.entrants import Entrant
+from samesense.recipes.race.entrants import Entrant, Start
 from samesense.schemas import Record, read_checked
 
 FILE = "race.json"
@@ -71,8 +71,8 @@ class State(Record):
     folder: Path = Field(Path(), exclude=True)
     identity: dict[str, Any]
     spent: float = 0.0
-    starts: list[dict[str, Any]] = Field(default_factory=list)
-    entrants: list[dict[str, Any]] = Field(default_factory=list)
+    starts: list[Start] = Field(default_factory=list)
+    entrants: list[Entrant] = Field(default_factory=list)
     brackets: list[list[Rung]] = Field(default_factory=list)
     lines: list[dict[str, Any]] = Field(default_factory=list)
     notes: list[str] = Field(default_factory=list)
@@ -128,7 +128,7 @@ class State(Record):
 
     def entrant(self, name: str) -> Entrant:
         """Return an entrant by its name; DataError if there is none."""
-        match = next((candidate for candidate in map(Entrant.from_dict, self.entrants) if candidate.name == name), None)
+        match = next((candidate for candidate in self.entrants if candidate.name == name), None)
         if match is None:
             raise DataError(f"{self.folder / FILE} is damaged: it has no entrant {name}. Delete the folder.")
         return match
