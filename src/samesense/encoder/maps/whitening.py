@@ -66,10 +66,8 @@ class Whitening(Shown):
         variances, directions = np.linalg.eigh(covariance)  # ascending
         variances = variances[::-1]
         directions = directions[:, ::-1]
+        _check_different(variances[0], mean, n)
         rank = int((variances > CUT_OFF * variances[0]).sum())
-        # equal rows have a tiny variance by rounding, which depends on their length
-        if variances[0] <= np.finfo(np.float32).eps ** 2 * max(1.0, float(mean @ mean)) or rank == 0:
-            raise ModelError(f"Whitening needs embeddings that differ; all {n} are alike.")
         if dim is not None and dim > rank:
             raise ConfigError(
                 f"Whitening can keep at most as many dimensions as have variance: {rank} of {len(mean)}, from {n} "
@@ -95,8 +93,7 @@ class Whitening(Shown):
         # The paper's S divides by n, and the covariance here by n - 1.
         scatter = covariance * ((n - 1) / n)
         level = np.trace(scatter) / len(mean)
-        if level <= np.finfo(np.float32).eps ** 2 * max(1.0, float(mean @ mean)):
-            raise ModelError(f"Whitening needs embeddings that differ; all {n} are alike.")
+        _check_different(level, mean, n)
         size = float((scatter**2).sum())
         distance = size - len(mean) * level**2  # squared, between S and its target
         noise = (
@@ -170,6 +167,12 @@ def check_whole(model: SentenceTransformer) -> None:
             f"This model's vectors are cut to their first {model.truncate_dim} numbers, and what is fitted on these "
             "would be given whole ones. Take truncate_dim out of its config_sentence_transformers.json."
         )
+
+
+def _check_different(variance: float, mean: Matrix, n: int) -> None:
+    # Equal rows have a tiny variance by rounding, which depends on their length.
+    if variance <= np.finfo(np.float32).eps ** 2 * max(1.0, float(mean @ mean)):
+        raise ModelError(f"Whitening needs embeddings that differ; all {n} are alike.")
 
 
 def _moments(embeddings: Embeddings | Iterable[Embeddings]) -> tuple[int, Matrix, Matrix]:
