@@ -266,16 +266,20 @@ def read_model_file(path: Path, schema: type[Schema]) -> Schema:
     return read_checked(path, schema, fix=_FIX, error=ModelError)
 
 
+def modules_of(folder: Path) -> list[ModuleEntry]:
+    """Return the modules of a model folder, of which a bare transformer has no list; ModelError if it is damaged."""
+    path = folder / "modules.json"
+    return read_model_file(path, Modules).root if path.is_file() else []
+
+
 def check_model_files(folder: Path) -> None:
     """Check every JSON file of a model folder and its modules that a library will read.
 
     ModelError, naming file and key, if one is damaged or a path leads out of the folder.
     """
     _check_folder(folder, None)
-    modules = folder / "modules.json"
-    if modules.is_file():
-        for entry in read_model_file(modules, Modules).root:
-            _check_module(folder / entry.path, entry.type)
+    for entry in modules_of(folder):
+        _check_module(folder / entry.path, entry.type)
 
 
 def _check_module(folder: Path, type_: str, depth: int = 0) -> None:

@@ -15,7 +15,7 @@ from samesense.encoder.assembly.card_data import offline_cross_card_data
 from samesense.encoder.assembly.cross import is_cross_encoder
 from samesense.encoder.assembly.padding import give_padding
 from samesense.encoder.forward.positions import set_length
-from samesense.encoder.model_files import Modules, read_model_file
+from samesense.encoder.model_files import modules_of
 from samesense.encoder.names import base_of, resolve, weights_source
 from samesense.errors import ModelError
 from samesense.execution.progress import without_bars
@@ -101,10 +101,9 @@ def has_one_logit(name: str) -> bool:
 
 def _trunk_folder(source: str) -> str:
     """Return the folder of the first module of a saved model, or ``source`` if it has no modules.json."""
-    modules = Path(source) / "modules.json"
-    if not modules.is_file():
+    entries = modules_of(Path(source))
+    if not entries:
         return source
-    entries = read_model_file(modules, Modules).root
     if is_cross_encoder(source) and len(entries) > 1:
         kinds = ", ".join(entry.type.rsplit(".", 1)[1] for entry in entries)
         raise ModelError(f"A cross-encoder that is trained further must be one transformer; {source} is {kinds}.")

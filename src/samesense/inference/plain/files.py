@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
+from samesense.encoder.model_files import modules_of
 from samesense.encoder.names import resolve, split_options
 from samesense.hashes import folder_hash
 from samesense.inference.names import split_kind, split_maps
@@ -34,12 +34,6 @@ def model_files_hash(name: str) -> str:
 
 
 def _module_folders(folder: Path) -> list[Path]:
-    path = folder / "modules.json"
-    if not path.is_file():
-        return []
-    try:
-        folders = [folder / entry["path"] for entry in json.loads(path.read_text(encoding="utf-8"))]
-    except (ValueError, KeyError, TypeError, OSError):  # opening the model will say what is damaged
-        return []
+    folders = [folder / entry.path for entry in modules_of(folder)]
     inside = folder.resolve()
     return [directory for directory in folders if directory.is_dir() and directory.resolve().is_relative_to(inside)]

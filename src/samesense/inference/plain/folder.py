@@ -5,7 +5,6 @@ Every setting in the files must be one that this package implements. Nothing is 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from samesense.encoder.model_files import ADAPTERS
+from samesense.encoder.model_files import ADAPTERS, modules_of
 from samesense.inference.onnx.format import Description
 from samesense.inference.onnx.token_encoder import SETTINGS, cut_to
 from samesense.inference.plain.encoder import NumpyEncoder, PooledTransformer, StaticMean, Trunk
@@ -134,14 +133,13 @@ def _settings_of_model(folder: Path) -> dict[str, Any]:
 
 def _modules(folder: Path) -> list[tuple[str, Path]]:
     """Return the kind and the folder of each module; a bare transformer is its own single module."""
-    path = folder / "modules.json"
-    if not path.is_file():
+    entries = modules_of(folder)
+    if not entries:
         return [("Transformer", folder)]
-    entries = json.loads(path.read_text(encoding="utf-8"))
     for entry in entries:
-        if not entry["type"].startswith("sentence_transformers.") or entry.get("kwargs"):
-            raise NotPlainError(f"it has a module {entry['type']}")
-    modules = [(entry["type"].rpartition(".")[2], folder / entry["path"]) for entry in entries]
+        if not entry.type.startswith("sentence_transformers.") or entry.arguments:
+            raise NotPlainError(f"it has a module {entry.type}")
+    modules = [(entry.type.rpartition(".")[2], folder / entry.path) for entry in entries]
     if modules[0][0] not in ("Transformer", "StaticEmbedding"):
         raise NotPlainError(f"it begins with {modules[0][0]}")
     return modules

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from samesense.data import PairData
 from samesense.data.examples import Examples
-from samesense.encoder.model_files import Modules, TransformersConfig, read_model_file
+from samesense.encoder.model_files import TransformersConfig, modules_of, read_model_file
 from samesense.encoder.names import resolve
 from samesense.errors import SamesenseError
 from samesense.hub import hub_access
@@ -114,10 +114,9 @@ def _shape(model: str) -> _Shape | None:
     """Return the shape of a transformer, zeros of static vectors; ``None`` where it cannot be read."""
     try:
         folder = _configs(model)
-        listed = folder / "modules.json"
         path = ""
-        if listed.is_file():
-            first = read_model_file(listed, Modules).root[0]
+        if modules := modules_of(folder):
+            first = modules[0]
             # By its end, as the module's path differs between versions of sentence-transformers.
             if first.type.endswith("StaticEmbedding"):
                 return STATIC_VECTORS
