@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -13,7 +12,7 @@ from samesense.data.sampling import shuffle_within_classes
 from samesense.data.tuples.data import TupleData
 from samesense.errors import DataError
 from samesense.evaluation.suite import Suite
-from samesense.evaluation.task import Task, encodes_all, join_clauses, unit_embeddings
+from samesense.evaluation.task import Task, join_clauses, timed, unit_embeddings
 from samesense.metrics import mean_interval
 from samesense.types import Floats, Scorer, TaskResult
 
@@ -105,16 +104,15 @@ class ClassTask(Task):
     def evaluate(self, candidate: Scorer) -> TaskResult:
         """Return the accuracy, and as evidence whether each tested text was right."""
         self.check_embeds(candidate)
-        started = time.perf_counter()
-        encoded = encodes_all(candidate, self._texts)
-        embeddings = unit_embeddings(candidate, self._texts)
-        correct = np.concatenate([self._test_fold(embeddings, rows) for rows in self._folds])
-        seconds = time.perf_counter() - started
-        build = self.builder(candidate, seconds if encoded else None)
+        correct, seconds = timed(candidate, self._texts, lambda: self._test(unit_embeddings(candidate, self._texts)))
+        build = self.builder(candidate, seconds)
         description = f"{CLASSIFIER}; {self._description}"
         result = build.result("accuracy", float(correct.mean()), len(correct), description, mean_interval(correct))
         examples = [self._texts[row] for rows in self._folds for row in rows]
         return TaskResult([result], [build.evidence("accuracy", correct, examples)])
+
+    def _test(self, embeddings: Floats) -> Floats:
+        return np.concatenate([self._test_fold(embeddings, rows) for rows in self._folds])
 
     def _test_fold(self, embeddings: Floats, tested: Rows) -> Floats:
         """Return 1 for each tested row whose class is predicted by what the others teach, else 0."""

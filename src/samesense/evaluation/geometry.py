@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from samesense.data import PairData
 from samesense.errors import DataError
 from samesense.evaluation.suite import Suite
-from samesense.evaluation.task import Task, encodes_all, join_clauses, unit_embeddings
+from samesense.evaluation.task import Task, join_clauses, timed, unit_embeddings
 from samesense.metrics import alignment, anisotropy, effective_rank, uniformity
 from samesense.types import Scorer, TaskResult
 
@@ -71,11 +70,8 @@ class GeometryTask(Task):
         """Return ``alignment``, ``uniformity``, ``anisotropy`` and ``effective_rank``; there is no evidence."""
         self.check_embeds(candidate)
         texts = list(self._row_of)
-        started = time.perf_counter()
-        encoded = encodes_all(candidate, texts)
-        rows = unit_embeddings(candidate, texts)
-        seconds = time.perf_counter() - started
-        build = self.builder(candidate, seconds if encoded else None)
+        rows, seconds = timed(candidate, texts, lambda: unit_embeddings(candidate, texts))
+        build = self.builder(candidate, seconds)
         left, right = np.array(self._positives).T
         n = len(texts)
         population = f"population: all {n} distinct sentences"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Sequence
 from itertools import chain
 
@@ -11,7 +10,7 @@ import numpy as np
 from samesense.data.tuples.data import TupleData
 from samesense.errors import DataError
 from samesense.evaluation.suite import Suite
-from samesense.evaluation.task import Task, encodes_all, unit_embeddings
+from samesense.evaluation.task import Task, timed, unit_embeddings
 from samesense.metrics import mean_interval
 from samesense.types import Floats, Scorer, TaskResult
 
@@ -65,10 +64,11 @@ class RetrievalTask(Task):
         An example of the evidence is an anchor and its first positive, joined by a line break.
         """
         self.check_embeds(candidate)
-        started = time.perf_counter()
-        encoded = encodes_all(candidate, self.texts())
-        anchors, candidates = (unit_embeddings(candidate, texts) for texts in (self.anchors, self.candidates))
-        seconds = time.perf_counter() - started
+        (anchors, candidates), seconds = timed(
+            candidate,
+            self.texts(),
+            lambda: [unit_embeddings(candidate, texts) for texts in (self.anchors, self.candidates)],
+        )
         ranks = np.concatenate(
             [
                 self._ranks(start, anchors[start : start + BLOCK] @ candidates.T)
@@ -76,7 +76,7 @@ class RetrievalTask(Task):
             ]
         )
         values = 1.0 / ranks
-        build = self.builder(candidate, seconds if encoded else None)
+        build = self.builder(candidate, seconds)
         first = int((ranks == 1).sum())
         description = (
             f"1 over the rank of the closest positive among {len(self.candidates):,} texts; it is first for {first} of "

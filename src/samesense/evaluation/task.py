@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -21,6 +22,8 @@ SPLITS = ("train", "dev", "valid", "validation", "test")
 
 SAMPLES = 1000
 """Number of bootstrap resamples of an interval."""
+
+Outcome = TypeVar("Outcome")
 
 
 class Task(ABC):
@@ -146,24 +149,25 @@ def split_of(name: str) -> str:
 
 
 def timed_scores(candidate: Scorer, pairs: Sequence[Pair]) -> tuple[Scores, float | None]:
-    """Return the candidate's checked scores ``(n,)`` of the pairs ``(n,)``, and the seconds they took.
+    """Return the candidate's checked scores ``(n,)`` of the pairs ``(n,)``, and the seconds of :func:`timed`."""
+    texts = (text for pair in pairs for text in pair)
+    return timed(candidate, texts, lambda: checked_scores(candidate.scores(pairs), pairs))
+
+
+def timed(candidate: Scorer, texts: Iterable[str], work: Callable[[], Outcome]) -> tuple[Outcome, float | None]:
+    """Return what some work with a candidate comes to, and the seconds that it took with the encoding of its texts.
 
     Seconds are ``None`` if some of the embeddings were cached, because the time is then not the cost of the model.
     """
     started = time.perf_counter()
-    # Within the timing: the scores alone would be look-ups in the cache.
-    encoded = encodes_all(candidate, (text for pair in pairs for text in pair))
-    scores = checked_scores(candidate.scores(pairs), pairs)
+    encoded = True
+    # Within the timing: the work alone would be look-ups in the cache.
+    if candidate.embeds:
+        distinct = list(dict.fromkeys(texts))
+        encoded = candidate.fill(distinct) == len(distinct)
+    outcome = work()
     seconds = time.perf_counter() - started
-    return scores, seconds if encoded else None
-
-
-def encodes_all(candidate: Scorer, texts: Iterable[str]) -> bool:
-    """Encode texts into the cache of a candidate with embeddings; return whether none of them was cached before."""
-    if not candidate.embeds:
-        return True
-    distinct = list(dict.fromkeys(texts))
-    return candidate.fill(distinct) == len(distinct)
+    return outcome, seconds if encoded else None
 
 
 def unit_embeddings(candidate: Scorer, texts: Sequence[str]) -> Floats:

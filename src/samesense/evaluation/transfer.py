@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -15,7 +14,7 @@ from samesense.encoder.cosine import checked_rows
 from samesense.errors import DataError
 from samesense.evaluation.classifier import GRID, SEED, Fold, cross_predict, nested_folds, split_folds
 from samesense.evaluation.suite import Average, BenchmarkSplits, Suite
-from samesense.evaluation.task import Task, encodes_all
+from samesense.evaluation.task import Task, timed
 from samesense.metrics import mean_interval
 from samesense.types import Encode, Pair, Scorer, TaskResult
 
@@ -121,12 +120,12 @@ class TransferTask(Task):
     def evaluate(self, candidate: Scorer) -> TaskResult:
         """Return the accuracy, for pairs also F1, and as evidence whether each tested row was right, in order."""
         self.check_embeds(candidate)
-        started = time.perf_counter()
-        encoded = encodes_all(candidate, self.texts())
         folds = self._planned()
-        predicted, penalties = cross_predict(self._features(candidate.encode), self._classes, folds)
-        # The time says something only if no vector was there before.
-        seconds = time.perf_counter() - started if encoded else None
+        (predicted, penalties), seconds = timed(
+            candidate,
+            self.texts(),
+            lambda: cross_predict(self._features(candidate.encode), self._classes, folds),
+        )
         build = self.builder(candidate, seconds)
         description = self._protocol(penalties)
         correct = predicted == self._classes
