@@ -523,3 +523,12 @@ def test_two_outputs_in_one_file_are_refused(tmp_path):
         pass
     with places.holding(tmp_path / "a.png", tmp_path / "b.png", None, "/dev/stdout"):
         assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_temporary_folder_ends_with_its_object_without_a_warning():
+    program = (
+        "from samesense.scratch import ScratchFolder; ScratchFolder(); folder = ScratchFolder(); print(folder.name)"
+    )
+    done = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    assert not Path(done.stdout.strip()).exists()

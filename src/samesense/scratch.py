@@ -46,6 +46,11 @@ class ScratchFolder(TemporaryDirectory[str]):
             if error.errno not in NO_LOCKS:
                 raise
 
+    @classmethod
+    def _cleanup(cls, name: str, *_: object, **__: object) -> None:
+        # That its object or the process ends is how it is meant to go, and no reason for a ResourceWarning.
+        shutil.rmtree(name, ignore_errors=True)
+
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
