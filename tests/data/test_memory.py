@@ -5,6 +5,7 @@ import io
 from collections import namedtuple
 from dataclasses import dataclass
 from importlib.util import find_spec
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy
@@ -16,6 +17,7 @@ from pydantic import create_model
 
 import samesense
 from samesense.data import read_pairs
+from samesense.data.kinds import detect_kind
 from samesense.data.rows.load import load_rows
 from samesense.data.rows.sources import as_sources
 from samesense.data.sentences import read_unlabelled
@@ -175,7 +177,7 @@ def test_missing_texts_are_refused_by_row():
         ({"text": "one text"}, r"the columns of a dictionary are lists; 'text' is one cell, 'one text'"),
         ({"sentence1": ["a", "b"], "sentence2": ["c", "d"], "score": 1.0}, r"lists; 'score' is one cell, '1.0'"),
         (pandas.DataFrame([["a", "b", "c", 1]], columns=["x", "y", "y", "score"]), "names must differ; 'y' stands"),
-        (pandas.DataFrame({"sentence1": ["a"], "sentence2": ["b"], "score": [10**30]}), "cannot be read as a table"),
+        (pandas.DataFrame({"sentence1": ["a", 5], "sentence2": ["b", "c"], "score": [0, 1]}), "received int '5'"),
         ({"train": [("a", "b", 1)], "test": []}, r"several splits or columns.*train"),
         (3, r"Data must be a path.*received int"),
     ],
@@ -339,3 +341,39 @@ def test_third_cells_of_few_words_may_be_labels_or_negatives(labels):
     triplets = [(first, second, f"{third} words") for first, second, third in rows]
     assert samesense.read(triplets).kind == "triplet"
     assert samesense.read([("king", "queen", "car"), ("man", "woman", "bus")] * 5).kind == "triplet"
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [1, "x"],
+        [object(), object()],
+        [numpy.zeros((2, 2)), None],
+        [[1, "x"], []],
+        [Path("x"), Path("y")],
+        pandas.arrays.SparseArray([0, 1]),
+        [2**70, 1],
+        [1j, 2j],
+    ],
+)
+def test_a_column_that_no_one_asks_for_may_hold_anything(cells):
+    frame = pandas.DataFrame({"sentence1": ["a b", "c d"], "sentence2": ["e", "f"], "score": [0.5, None]})
+    frame["other"] = pandas.Series(cells, dtype=None if hasattr(cells, "sp_values") else object)
+    with pytest.raises(DataError, match="row 2, column 'score': there is no label"):
+        read_pairs(frame)
+    frame["score"] = [0.5, 1]
+    assert read_pairs(frame).labels == [0.5, 1.0]
+    assert read_pairs(frame.set_index("sentence1")).sentences1 == ["a b", "c d"]
+    assert read_texts(frame, "sentence2") == ["e", "f"]
+
+
+def test_texts_and_integers_in_memory_are_sentences_with_classes():
+    rows = [(f"text number {number}", number % 2) for number in range(12)]
+    for source in (rows, pandas.DataFrame(rows), [(text, bool(number)) for text, number in rows]):
+        assert detect_kind(source).kind == "classes"
+    assert samesense.read(rows).labels == ["0", "1"] * 6
+
+
+def test_bytes_are_one_text_that_is_to_be_decoded():
+    with pytest.raises(DataError, match=r"received bytes .*decode it: text.decode\(\)"):
+        read_texts([b"a text", b"another"])

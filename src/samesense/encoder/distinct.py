@@ -9,6 +9,7 @@ import numpy as np
 from samesense.encoder.cosine import unit
 from samesense.errors import ModelError
 from samesense.execution.progress import progress_bar
+from samesense.failures import excerpt
 from samesense.types import Embeddings
 
 BLOCK_TEXTS = 512
@@ -32,7 +33,9 @@ def encode_distinct(
     rows_of: dict[str, list[int]] = {}
     for row, text in enumerate(texts):
         if not isinstance(text, str):
-            raise ModelError(f"Only strings can be encoded; text {row} is {text!r} of type {type(text).__name__}.")
+            raise ModelError(
+                f"Only strings can be encoded; text {row} is {excerpt(text)} of type {type(text).__name__}."
+            )
         rows_of.setdefault(text, []).append(row)
     out = np.zeros((len(texts), dim), dtype=np.float32)
     ordered = sorted(rows_of, key=len, reverse=True)

@@ -11,6 +11,7 @@ import numpy as np
 from samesense.encoder.cosine import checked_rows
 from samesense.encoder.embedding_blocks import EmbeddingBlocks, Look
 from samesense.errors import ModelError
+from samesense.failures import excerpt
 from samesense.types import Embeddings, Encode
 
 BLOCK_TEXTS = 2048
@@ -60,7 +61,9 @@ class EmbeddingCache:
         missing = [text for text in dict.fromkeys(texts) if text not in self._row_of]
         for text in missing:
             if not isinstance(text, str):
-                raise ModelError(f"Only strings can be encoded; received {text!r} of type {type(text).__name__}.")
+                raise ModelError(
+                    f"Only strings can be encoded; received {excerpt(text)} of type {type(text).__name__}."
+                )
         if self._blocks is not None and missing:
             for stored, vectors in self._blocks.find(missing):
                 self._add(stored, vectors)

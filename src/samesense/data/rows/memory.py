@@ -24,6 +24,8 @@ SENTENCE = "sentence"
 
 _PAIR = ("sentence1", "sentence2")
 
+_CLASSIFIED = ("text", "label")
+
 _SCORED = (*_PAIR, "score")
 
 _NLI = ("premise", "hypothesis", "label")
@@ -162,7 +164,10 @@ def memory_rows(source: Any) -> Iterator[tuple[int, Mapping[str, object]]]:
     # Of an Arrow table the columns are the values; its names are checked below.
     if hasattr(source, "columns") and not hasattr(source, "column_names"):
         refuse_repeated(name_in_memory(source), list(map(str, source.columns)))
-    table = _as_table(_with_spans_as_texts(source))
+    source = _with_spans_as_texts(source)
+    table = _as_table(source)
+    if table is None and is_frame(source):
+        return _rows_of_frame(source)
     if table is not None:
         # The index of a pandas frame is not data.
         table = table.drop_columns([name for name in table.column_names if is_index(name)])
@@ -235,6 +240,23 @@ def _span_text(span: Any) -> str:
     return text
 
 
+def is_frame(source: Any) -> bool:
+    """Return whether a source is a data frame of pandas."""
+    return hasattr(source, "iloc") and hasattr(source, "reset_index") and hasattr(source, "columns")
+
+
+def _rows_of_frame(frame: Any) -> Iterator[tuple[int, dict[str, object]]]:
+    """Yield the rows of a pandas frame, whose cells may be of any type."""
+    if any(name is not None for name in frame.index.names):
+        frame = frame.reset_index()
+    names = list(map(str, frame.columns))
+    columns = [frame.iloc[:, position] for position in range(len(names))]
+    rows = ([None if is_missing(cell) else cell for cell in cells] for cells in zip(*columns, strict=True))
+    if _without_names(names):
+        return _plain_rows(map(tuple, rows))
+    return _plain_rows(dict(zip(names, row, strict=True)) for row in rows)
+
+
 def _as_table(source: Any) -> Any:
     """Return an Arrow table of an object with an Arrow or data frame interchange protocol; ``None`` for others."""
     if not any(hasattr(source, name) for name in ("__arrow_c_stream__", "__dataframe__", "to_arrow", "to_batches")):
@@ -253,6 +275,9 @@ def _as_table(source: Any) -> Any:
 
         return from_dataframe(source)
     except (pa.ArrowException, TypeError, ValueError, RuntimeError, OverflowError) as error:
+        # A column that no one asks for may hold cells of several types; those that are read are checked one by one.
+        if is_frame(source):
+            return None
         raise DataError(
             f"{name_in_memory(source)}: it cannot be read as a table ({first_line(error)}). Columns must hold one type "
             "each: texts as str, scores as numbers."
@@ -292,23 +317,32 @@ def _plain_rows(rows: Iterable[Any]) -> Iterator[tuple[int, dict[str, object]]]:
     threes = [row for row in first if isinstance(row, Sequence) and not isinstance(row, str) and len(row) == 3]
     # The same names for all rows, decided by most of the first ones.
     names = _names_of(threes)
+    twos = [row for row in first if isinstance(row, Sequence) and not isinstance(row, str | bytes) and len(row) == 2]
+    pair = _PAIR
+    if twos and all(isinstance(text, str) and _is_integer(label) for text, label in twos):
+        pair = _CLASSIFIED
     for number, row in enumerate(chain(first, map(_cells_of, remaining)), 1):
         if isinstance(row, Mapping):
             _check_names(number, row)
             yield number, dict(row)
-        elif isinstance(row, str):
+        elif isinstance(row, str | bytes):
             yield number, {SENTENCE: row}
         elif is_missing(row):
             yield number, {SENTENCE: None}
         elif isinstance(row, Sequence) and len(row) == 1:
             yield number, {SENTENCE: row[0]}
         elif isinstance(row, Sequence) and len(row) in (2, 3):
-            yield number, dict(zip(_PAIR if len(row) == 2 else names, row, strict=True))
+            yield number, dict(zip(pair if len(row) == 2 else names, row, strict=True))
         else:
             raise DataError(
                 f"Row {number} in memory: a row is a dict, a text, or a tuple of one to three cells; received "
                 f"{str(row)[:60]!r}. Write pairs as (text, text, score), and more columns as a dict."
             )
+
+
+def _is_integer(cell: Any) -> bool:
+    """Return whether a cell is an integer or a truth value, of Python or NumPy."""
+    return isinstance(cell.item() if hasattr(cell, "item") else cell, int)
 
 
 def _refuse_frames(rows: Iterable[Any]) -> None:
@@ -366,7 +400,7 @@ def _cells_of(row: Any) -> Any:
 
     Other rows are returned unchanged.
     """
-    if isinstance(row, str | dict | list):
+    if isinstance(row, str | bytes | dict | list):
         return row
     if is_example(row):
         if len(row.texts) == 2:
