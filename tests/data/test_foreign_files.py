@@ -473,13 +473,32 @@ def test_parts_in_one_file_are_said_to_be_read_together(tmp_path, names, cells, 
     ("content", "fix"),
     [
         ('{"text": {"0": "a", "1": "b"}, "label": {"0": 1, "1": 0}}', "the keys 'text', 'label'. Put the rows"),
-        ('{"meta": {"n": 1}, "rows": [{"text": "a"}]}', "the keys 'meta', 'rows'. Put the rows into a list"),
+        (
+            '{"meta": {"n": 1}, "rows": [{"text": "a"}]}',
+            "the rows are in the list 'rows', write it alone: jq '.[\"rows\"]'",
+        ),
+        ('{"train": [["a", "x"]], "test": [["b", "y"], ["c", "x"]]}', "Put the rows into a list"),
         ('{\n "text": "a"\n}\n{\n "text": "b"\n}\n', "put on one line each by jq -c ."),
     ],
 )
 def test_other_forms_of_json_are_refused_with_the_fix(tmp_path, content, fix):
     (tmp_path / "a.json").write_text(content)
     assert fix in refusal(tmp_path / "a.json")
+
+
+@pytest.mark.parametrize(
+    ("content", "fix"),
+    [
+        ("{'text': 'a'}\n{'text': 'b'}\n", "Rows of Python are written as JSON by json.dumps(row)"),
+        ('{"text": "a"},\n{"text": "b"}\n', "Take the commas between the lines off"),
+        ('{"text": "a"} {"text": "b"}\n', "Put each object on one line: jq -c ."),
+        ('{\n "text": "a"\n}\n', "Put each object on one line: jq -c ."),
+        ('{"text": "a"\n', "Correct the line; a JSON list belongs in a file that ends in .json"),
+    ],
+)
+def test_lines_that_are_no_json_are_refused_with_the_fix(tmp_path, content, fix):
+    (tmp_path / "a.jsonl").write_text(content)
+    assert fix in refusal(tmp_path / "a.jsonl")
 
 
 def test_positives_that_are_their_anchors_are_counted_where_none_is_left():
@@ -648,3 +667,13 @@ def test_files_without_an_ending_in_a_folder_are_told_what_to_do(tmp_path):
         (tmp_path / name).write_text("From: joe@x.org\n\nIt rains.\n")
     for read in (samesense.read, read_texts):
         assert "or end the names of its texts in .txt" in refusal(tmp_path, read)
+
+
+@pytest.mark.parametrize("name", ["rank", "bm25_rank"])
+def test_ranked_answers_are_not_all_positives(tmp_path, name):
+    rows = [(a, b, number % 4 + 1) for number, (a, b, _) in enumerate(PAIRS)]
+    path = write(tmp_path / "a.csv", ("question", "answer", name), rows)
+    assert "seems to rank the texts of an anchor" in refusal(path)
+    assert len(samesense.read(path, columns="question,answer")) == len(PAIRS)
+    rows = [(a, b, 1) for a, b, _ in PAIRS]
+    assert len(samesense.read(write(tmp_path / "b.csv", ("question", "answer", name), rows))) == len(PAIRS)

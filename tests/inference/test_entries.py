@@ -58,3 +58,11 @@ def test_a_missing_file(tmp_path):
 def test_an_id_that_only_later_rows_have_is_an_id(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"text": "one"}\n{"Id": 7, "text": "two"}\n{"text": "three", "id": null}\n')
     assert read(tmp_path / "a.jsonl") == [Entry("one"), Entry("two", 7), Entry("three")]
+
+
+def test_texts_as_bytes_of_python_are_warned_of(tmp_path, caplog):
+    path = tmp_path / "a.csv"
+    path.write_text("text\n" + "".join(f"b'text {number}'\n" for number in range(5)))
+    for columns in (None, "text"):
+        assert len(list(read_entries(str(path), columns=columns))) == 5
+    assert caplog.text.count("are written as bytes of Python") == 1

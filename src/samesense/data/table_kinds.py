@@ -197,12 +197,18 @@ def _refuse_judgements(rows: Sequence[Row], layout: Layout | None, source: str) 
         return
     for name in names_in(rows):
         words = normalize_name(name)
-        judges = words in _JUDGEMENTS or words.endswith(_SCORE) or is_distance(name)
+        ranks = words == "rank" or words.endswith("_rank")
+        judges = ranks or words in _JUDGEMENTS or words.endswith(_SCORE) or is_distance(name)
         # A column that says the same in all rows judges nothing.
         if name in layout.columns or not judges or not _numbers_of(rows, name, different=True):
             continue
         refuse_distance(name, source)
         pair = join_columns(layout.columns)
+        if ranks:
+            raise DataError(
+                f"{source}: column {name!r} seems to rank the texts of an anchor, and without it all rows would be "
+                f"positives. Keep the rows that are; if all are: `columns` {quote_columns(pair)}"
+            )
         judged = join_columns([*layout.columns, name])
         raise DataError(
             f"{source}: column {name!r} seems to say how well the texts of a row belong together, and without it all "

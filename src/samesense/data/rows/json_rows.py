@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from samesense.data.conventions.named_columns import MOST_NAMED, listed
@@ -47,7 +48,7 @@ def json_lines_rows(path: str | Path, lines: Iterable[Line]) -> Iterator[Row]:
         except (ValueError, RecursionError) as error:
             raise DataError(
                 f"{path}, row {number}: every line must be one JSON object; this one is not JSON ({error}). "
-                "Correct the line; a JSON list belongs in a file that ends in .json."
+                f"{_fix_of_line(line)}"
             ) from error
         # A JSON list of rows on one line is a .json file with the wrong ending.
         if isinstance(record, list) and any(isinstance(cell, dict | list) for cell in record):
@@ -56,6 +57,18 @@ def json_lines_rows(path: str | Path, lines: Iterable[Line]) -> Iterator[Row]:
                 "file to end in .json."
             )
         yield number, _as_object(path, number, record)
+
+
+def _fix_of_line(line: str) -> str:
+    """Return the fix of a line that is not JSON, by its form."""
+    text = line.strip()
+    if text.startswith(("{'", "['")):
+        return "Rows of Python are written as JSON by json.dumps(row)."
+    if text.endswith("},"):
+        return "Take the commas between the lines off, or make the file a list that ends in .json."
+    if text == "{" or (text.startswith("{") and "}{" in text.replace(" ", "")):
+        return "Put each object on one line: jq -c . FILE"
+    return "Correct the line; a JSON list belongs in a file that ends in .json."
 
 
 def json_rows(path: str | Path, lines: Iterable[Line]) -> Iterator[Row]:
@@ -83,11 +96,27 @@ def json_rows(path: str | Path, lines: Iterable[Line]) -> Iterator[Row]:
     if not isinstance(records, list):
         raise DataError(
             f"{path}: the file must be one JSON list of objects; received {_described(records)}. "
-            "Put the rows into a list, or one on each line of a .jsonl file; in pandas: frame.to_json(path, "
-            'orient="records").'
+            f"{_fix_of_file(records)}"
         )
     for number, record in enumerate(records, 1):
         yield number, _as_object(path, number, record)
+
+
+def _fix_of_file(records: object) -> str:
+    """Return the fix of a JSON file that is no list: which of its values has the rows, where that is certain."""
+    lists = {key: value for key, value in records.items() if _holds_objects(value)} if isinstance(records, dict) else {}
+    if len(lists) == 1:
+        (key,) = lists
+        path = quote(f".[{json.dumps(key)}]")
+        return f"If the rows are in the list {key!r}, write it alone: jq {path} FILE"
+    return (
+        "Put the rows into a list, or one on each line of a .jsonl file; in pandas: frame.to_json(path, "
+        'orient="records").'
+    )
+
+
+def _holds_objects(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(row, dict) for row in value)
 
 
 def _rows_of(record: dict[str, object]) -> object:

@@ -12,6 +12,7 @@ from typing import Any
 
 from samesense.data.columns.guesses import text_column
 from samesense.data.columns.text_columns import SNIFFED_ROWS
+from samesense.data.columns.unread_columns import warn_of_bytes
 from samesense.data.rows.bad_rows import warn_left_out
 from samesense.data.rows.load import TEXT, line_rows, load_rows
 from samesense.data.rows.sources import refuse_columns
@@ -132,6 +133,7 @@ def _entries(source: str, columns: str | None) -> Iterator[_RowEntry]:
         text = text_column(first_rows, columns, source)
         if columns is None:
             logger.info(f"{source}: texts of column {text!r}")
+        warn_of_bytes(first_rows, [text], source)
         for row in chain(first_rows, rows):
             yield row[0], partial(_entry, row, text, source)
 
