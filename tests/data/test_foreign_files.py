@@ -677,3 +677,17 @@ def test_ranked_answers_are_not_all_positives(tmp_path, name):
     assert len(samesense.read(path, columns="question,answer")) == len(PAIRS)
     rows = [(a, b, 1) for a, b, _ in PAIRS]
     assert len(samesense.read(write(tmp_path / "b.csv", ("question", "answer", name), rows))) == len(PAIRS)
+
+
+@pytest.mark.parametrize("mark", [",", ";", " | ", "#"])
+def test_several_classes_in_a_cell_are_warned_of_once(tmp_path, caplog, mark):
+    labels = [f"a{mark}b", "b", "a"]
+    rows = [(f'"{a}"', f'"{labels[number % 3]}"') for number, (a, _, _) in enumerate(PAIRS)]
+    path = write(tmp_path / "a.csv", ("text", "labels"), rows)
+    for _ in range(2):
+        samesense.read(path)
+    (message,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert f"column 'labels' seems to hold several classes in a cell, such as {labels[0]!r}" in message
+    caplog.clear()
+    samesense.read([(a, ["x", "x,y", "z"][number % 3]) for number, (a, _, _) in enumerate(PAIRS * 3)])
+    assert not [record for record in caplog.records if record.levelno == logging.WARNING]

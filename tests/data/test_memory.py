@@ -369,8 +369,11 @@ def test_a_column_that_no_one_asks_for_may_hold_anything(cells):
 
 def test_texts_and_integers_in_memory_are_sentences_with_classes():
     rows = [(f"text number {number}", number % 2) for number in range(12)]
-    for source in (rows, pandas.DataFrame(rows), [(text, bool(number)) for text, number in rows]):
+    cells = numpy.array([number for _, number in rows])
+    arrays = [list(zip(dict(rows), array, strict=True)) for array in (cells, cells.astype(bool))]
+    for source in (rows, pandas.DataFrame(rows), [(text, bool(number)) for text, number in rows], *arrays):
         assert detect_kind(source).kind == "classes"
+        assert len(set(samesense.read(source).labels)) == 2
     assert samesense.read(rows).labels == ["0", "1"] * 6
 
 

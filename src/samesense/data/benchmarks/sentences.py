@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -18,6 +19,8 @@ from samesense.errors import ConfigError, DataError
 from samesense.failures import excerpt
 from samesense.results.shown import ShownRows
 from samesense.types import Row
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -72,6 +75,7 @@ def read_sentences(
     usable = [row for row in rows if row[0] not in bad]
     texts = [str(cells[text_column]) for _, cells in usable]
     labels = [_class_text(cells[label_column]) for _, cells in usable]
+    _warn_of_several(set(labels), label_column, name)
     return replace(labelled_sentences(texts, labels, name, dropped=len(bad)), rows=[number for number, _ in usable])
 
 
@@ -119,8 +123,30 @@ def _find_problems(number: int, cells: Mapping[str, object], text: str, label: s
     return problems
 
 
+_MARKS = (",", ";", "|", "#")
+"""Marks between several classes of one text, as tools of annotation write them."""
+
+_WARNED = set[tuple[str, str]]()
+"""Sources and columns with a warning, which are read several times."""
+
+
+def _warn_of_several(classes: set[str], column: str, source: str) -> None:
+    """Warn once if names of classes consist of others, as where a text has several."""
+    for mark in _MARKS:
+        joined = [name for name in classes if mark in name and classes.issuperset(map(str.strip, name.split(mark)))]
+        if joined and (source, column) not in _WARNED:
+            _WARNED.add((source, column))
+            logger.warning(
+                f"{source}: column {column!r} seems to hold several classes in a cell, such as {min(joined)!r}, which "
+                "is read as a class of its own, different from each of them. If so, write one class a text."
+            )
+
+
 def _class_text(cell: object) -> str:
     """Return the name of a class; empty if the cell has none or hides it (``-`` and ``-1``)."""
+    # A number or a truth value of NumPy.
+    if hasattr(cell, "item"):
+        cell = cell.item()
     # pandas writes whole numbers as decimals if one of the column is missing.
     if isinstance(cell, float) and cell.is_integer():
         cell = int(cell)
