@@ -112,7 +112,7 @@ def test_what_stands_above_the_rows_is_told_from_texts_with_commas(tmp_path, nam
 def test_texts_in_a_column_without_a_name_are_refused(tmp_path, name):
     separator = "," if name == "a.csv" else "\t"
     path = write(tmp_path / name, ("Sentences", "", "Rating"), [("first", "second", "mean"), *PAIRS], separator)
-    assert f"{path}, row 2: a column of texts needs a name, and column 2, which holds 'second' here, has" in refusal(
+    assert f"{path}, row 2: a column of data needs a name, and column 2, which holds 'second' here, has" in refusal(
         path
     )
     path = write(tmp_path / name, ("Sentences", "", "Rating", ""), [("first", "second", "mean", "note")], separator)
@@ -601,6 +601,14 @@ def test_labels_of_the_same_name_are_refused(tmp_path, names):
     path = write(tmp_path / "a.csv", names.split(","), rows)
     for read in (samesense.read, samesense.doctor):
         assert "stands more than once. Rename the columns, or choose some by `columns`: " in refusal(path, read)
+
+
+def test_numbers_below_one_of_several_columns_without_a_name_are_refused(tmp_path):
+    names = ("text", "", "", "label")
+    path = write(tmp_path / "a.csv", names, [(a, "", "", i % 2) for i, (a, _, _) in enumerate(PAIRS)])
+    assert len(samesense.read(path)) == len(PAIRS)
+    path = write(tmp_path / "a.csv", names, [(a, i, "", i % 2) for i, (a, _, _) in enumerate(PAIRS)])
+    assert "column 2, which holds '0' here, has none" in refusal(path)
 
 
 def test_a_row_that_repeats_columns_of_the_same_name_is_refused(tmp_path):

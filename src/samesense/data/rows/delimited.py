@@ -283,6 +283,7 @@ def _named_rows(
     """Yield the rows as cells by column name."""
     width = len(form.names)
     unnamed = [index for index, name in enumerate(form.names) if not name.strip()]
+    are_several = len(unnamed) > 1
     # Empty names at the end are not among those of the form; a single name may be a title above the others.
     if width > 1:
         unnamed += range(width, form.width)
@@ -290,7 +291,7 @@ def _named_rows(
         if len(cells) > width and not any(cells[width:]):
             del cells[width:]  # trailing empty columns, as spreadsheets leave them
         if unnamed:
-            _refuse_unnamed_texts(f"{path}, row {number}", cells, unnamed)
+            _refuse_unnamed_texts(f"{path}, row {number}", cells, unnamed, are_several=are_several)
         if len(cells) != width:
             hint = _field_count_fix(form, suffix, cells, starts=not position)
             raise DataError(
@@ -315,14 +316,17 @@ def _named_rows(
         yield number, dict(zip(form.names, cells, strict=True))
 
 
-def _refuse_unnamed_texts(location: str, cells: Sequence[str], unnamed: Sequence[int]) -> None:
-    """Raise DataError if a column without a name holds a text, as below a merged cell; the index of a frame is none."""
+def _refuse_unnamed_texts(location: str, cells: Sequence[str], unnamed: Sequence[int], *, are_several: bool) -> None:
+    """Raise DataError if a column without a name holds a text, as below a merged cell; the index of a frame is none.
+
+    Of several such columns none may hold a number either: the last would stand for all of them.
+    """
     for index in unnamed:
         cell = cells[index].strip() if index < len(cells) else ""
         # The first column may be the index of a frame, which pandas and R write without a name.
-        if index and cell and not is_number(cell) and not is_quantity(cell):
+        if index and cell and (are_several or (not is_number(cell) and not is_quantity(cell))):
             raise DataError(
-                f"{location}: a column of texts needs a name, and column {index + 1}, which holds {excerpt(cell, 40)} "
+                f"{location}: a column of data needs a name, and column {index + 1}, which holds {excerpt(cell, 40)} "
                 "here, has none. Write one into the first line; where names stand in two lines, as below merged cells, "
                 "write them in one."
             )
