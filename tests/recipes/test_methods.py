@@ -82,22 +82,23 @@ def test_triplets_beside_other_data_are_a_part_of_supmpn(tmp_path, lines):
 
 
 @pytest.mark.parametrize(
-    ("settings", "loss"),
+    ("settings", "loss", "steps"),
     [
-        ({}, ("angle", 0.1, 1.0, 0.0)),
-        ({"epochs": 2}, ("angle", 0.1, 1.0, 0.0)),
-        ({"loss": "cosent"}, ("cosent", 1.0, 1.0, 1.0)),
-        ({"loss": "angle"}, ("angle", 1.0, 1.0, 1.0)),
-        ({"encoder": "cross"}, ("cosent", 1.0, 1.0, 1.0)),
-        ({"batches": "label-aware"}, ("cosent", 1.0, 1.0, 1.0)),
+        ({}, ("angle", 0.1, 1.0, 0.0), 60),
+        ({"epochs": 2}, ("angle", 0.1, 1.0, 0.0), None),
+        ({"loss": "cosent"}, ("cosent", 1.0, 1.0, 1.0), 30),
+        ({"loss": "angle"}, ("angle", 1.0, 1.0, 1.0), 60),
+        ({"encoder": "cross"}, ("cosent", 1.0, 1.0, 1.0), 30),
+        ({"batches": "label-aware"}, ("cosent", 1.0, 1.0, 1.0), 30),
     ],
 )
-def test_nli_labels_are_ranked_beside_in_batch_negatives_unless_the_loss_is_named(settings, loss):
+def test_nli_labels_are_ranked_beside_in_batch_negatives_unless_the_loss_is_named(settings, loss, steps):
     rows = [("a man eats", "he has food", "entailment"), ("a man eats", "he fasts", "contradiction")] * 3
     named = [{"premise": first, "hypothesis": second, "label": label} for first, second, label in rows]
     messages = listen()
     bound = plan(named, dev="none", settings=settings).settings
     assert (bound.loss, bound.cosine_weight, bound.in_batch_weight, bound.angle_weight) == loss
+    assert bound.max_steps == steps
     assert ("`loss` cosent only ranks" in "\n".join(messages)) == (loss == ("angle", 0.1, 1.0, 0.0))
 
 

@@ -25,6 +25,9 @@ FEW_PAIRS = 1000
 LEAST_STEPS = 30
 """Steps of a training on few labelled pairs or anchors: the few of the papers' epochs would hardly move a start."""
 
+LEAST_NLI_STEPS = 60
+"""Steps of a training on few NLI pairs beside in-batch negatives: with half of them three starts learnt less."""
+
 
 def are_few_pairs(train: Examples) -> bool:
     """Return whether training data are labelled pairs, enough for folds and too few to hold any out."""
@@ -53,17 +56,18 @@ def fit_settings_to_size(
 
 
 def _with_least_steps(settings: EncoderSettings, examples: Examples) -> EncoderSettings:
-    """Return settings of labelled pairs or anchors by which few of them are trained on for :data:`LEAST_STEPS`."""
+    """Return settings of labelled pairs or anchors by which few of them are trained on for enough steps."""
     if not isinstance(settings, (CosentSettings, SupmpnSettings)) or isinstance(examples, Mixture):
         return settings
+    least = LEAST_NLI_STEPS if settings.teaches_beyond_labels(examples) else LEAST_STEPS
     steps = settings.steps(settings.examples(cast(Any, examples)))
-    if steps >= LEAST_STEPS:
+    if steps >= least:
         return settings
     if is_main():
         logger.info(
-            f"{LEAST_STEPS} steps: {settings.epochs:g} epochs of so few examples would be {steps}; `epochs` overrides"
+            f"{least} steps: {settings.epochs:g} epochs of so few examples would be {steps}; `epochs` overrides"
         )
-    return settings.model_copy(update={"max_steps": LEAST_STEPS})
+    return settings.model_copy(update={"max_steps": least})
 
 
 def _sets_learning_rate(config: str, options: Mapping[str, Any]) -> bool:
