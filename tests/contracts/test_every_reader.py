@@ -6,11 +6,12 @@ import gzip
 import io
 import json
 import lzma
+import re
 import zipfile
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from samesense.data import load_rows, read_pairs
@@ -135,12 +136,13 @@ def test_every_line_format_names_the_line_that_is_not_utf8(tmp_path, ending):
 
 
 TEXT = st.text(st.characters(exclude_characters="\t\n\r\0", exclude_categories=["Cs"]), min_size=1)
-# Texts that show nothing are refused; quotes of TSV see tests/data/reading_rules.py.
-TEXT = TEXT.filter(lambda text: not is_blank(text) and not text.startswith('"'))
+# Texts that show nothing and escapes of ISO-2022-JP are refused; quotes of TSV see tests/data/reading_rules.py.
+TEXT = TEXT.filter(lambda text: not is_blank(text) and not text.startswith('"') and not re.search(r"\x1b\$[@B(]", text))
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(TEXT, TEXT, st.floats(0, 1, width=32)), min_size=2, max_size=8))
+@example([("\x1b$", "an escape alone", 0.0), ("a price of \x1b$5", "b", 1.0)])
 def test_any_text_survives_tsv_csv_and_json_lines(tmp_path, triples):
     rows = [
         {"sentence1": first, "sentence2": second, "score": score}

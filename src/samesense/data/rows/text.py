@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -43,8 +44,8 @@ CARRIAGE_RETURNS = (
 
 _SHORTEN = "Put each text on a line of its own."
 
-_TO_TWO_BYTES = "\x1b$"
-"""Escape by which ISO-2022-JP changes to characters of two bytes."""
+_TO_TWO_BYTES = re.compile(r"\x1b\$[@B(]")
+"""Escapes by which ISO-2022-JP changes to characters of two bytes."""
 
 
 def read_lines(path: str | Path, *, bounded: bool = True, carriage_returns: bool = False) -> Iterator[Line]:
@@ -108,7 +109,7 @@ def numbered_lines(
             raise _not_utf8_error(start, raw, stream, source, location, reason) from error
         if "\0" in line:
             raise format_error(start, source) or _nul_error(raw + stream.read(SAMPLE), source, location)
-        if _TO_TWO_BYTES in line:  # ISO-2022-JP consists of ASCII bytes, so it decodes without an error
+        if _TO_TWO_BYTES.search(line):  # ISO-2022-JP consists of ASCII bytes, so it decodes without an error
             raise _encoding_error("iso2022_jp", source, location, "an escape for characters of two bytes is not")
         if number == 1:
             refuse_text_format(line, source)
