@@ -699,3 +699,11 @@ def test_several_classes_in_a_cell_are_warned_of_once(tmp_path, caplog, mark):
     caplog.clear()
     samesense.read([(a, ["x", "x,y", "z"][number % 3]) for number, (a, _, _) in enumerate(PAIRS * 3)])
     assert not [record for record in caplog.records if record.levelno == logging.WARNING]
+
+
+@pytest.mark.parametrize("name", ["lang", "Language", "locale"])
+def test_codes_of_languages_are_no_texts(tmp_path, name):
+    rows = [(a, ["en", "de"][number % 2]) for number, (a, _, _) in enumerate(PAIRS)]
+    path = write(tmp_path / "a.csv", ("phrase", name), rows)
+    assert read_texts(path) == [a for a, _, _ in PAIRS]
+    refusal(path, lambda source: text_columns(list_rows(source), None, str(source)))

@@ -450,3 +450,32 @@ def test_documents_are_read_as_their_sentences(tmp_path):
     (tmp_path / "docs" / "a.txt").write_text("One is here. Two is there.\n\nThree is gone.\n")
     result = samesense.label(tmp_path / "docs", output=tmp_path / "b.tsv", scorer=scored, pairs_by="random")
     assert result.requested == 3
+
+
+@pytest.mark.parametrize(
+    ("header", "row"),
+    [
+        ("sentence1,sentence2,source,date", "{0},{1},web,2024-01-01"),
+        ("premise,hypothesis,label", "{0},{1},{2}"),
+        ("question,answer,category", "{0},{1},billing"),
+        ("anchor,positive,negative", "{0},{1},{0} not"),
+    ],
+)
+def test_pairs_that_have_no_label_yet_are_labelled(tmp_path, header, row):
+    path = tmp_path / "pairs.csv"
+    rows = [row.format(f"a text {number}", f"another {number}", number % 3) for number in range(9)]
+    path.write_text("\n".join([header, *rows]) + "\n")
+    output = tmp_path / "labels.jsonl"
+    labelled = samesense.label(
+        path, output=output, pairs=5, pairs_by="random", scorer=lambda pairs: np.arange(float(len(pairs)))
+    )
+    assert "5 of 5 pairs have a label" in str(labelled)
+    assert all(first.startswith("a text") for first in samesense.read(output).sentences1)
+
+
+def test_anchors_that_were_read_before_are_labelled(tmp_path):
+    data = samesense.read([("a", "b"), ("c", "d"), ("e", "f")])
+    samesense.label(
+        data, output=tmp_path / "l.jsonl", pairs=3, pairs_by="random", scorer=lambda pairs: np.arange(float(len(pairs)))
+    )
+    assert len(samesense.read(tmp_path / "l.jsonl")) == 3

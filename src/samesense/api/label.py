@@ -22,6 +22,7 @@ from samesense.results.shown import Shown
 from samesense.types import Precision
 
 if TYPE_CHECKING:
+    from samesense.data.tuples.data import TupleData
     import numpy as np
 
     from samesense.inference.models.model import Model
@@ -247,6 +248,12 @@ def _chosen(
     return chosen
 
 
+def _pairs_of(data: TupleData) -> list[Pair]:
+    """Return each anchor with each of its positives, negatives and neutral texts."""
+    sides = zip(data.anchors, data.positives, data.negatives, data.neutrals, strict=True)
+    return [(anchor, text) for anchor, *texts_of_sides in sides for texts in texts_of_sides for text in texts]
+
+
 def _read(source: Source, columns: str | None) -> tuple[list[str] | None, list[Pair]]:
     """Return the texts of a source; or ``None`` and its pairs, where a row holds two or more texts."""
     from samesense.data.documents import document_sentences, read_documents
@@ -254,17 +261,32 @@ def _read(source: Source, columns: str | None) -> tuple[list[str] | None, list[P
     from samesense.data.pairs.data import PairData
     from samesense.data.pairs.read import read_bare_pairs
     from samesense.data.sentences import Sentences, unlabelled_texts
+    from samesense.data.tuples.data import TupleData
+    from samesense.data.tuples.read import read_tuples
 
     if isinstance(source, PairData):
         return None, list(zip(source.sentences1, source.sentences2, strict=True))
+    if isinstance(source, TupleData):
+        return None, _pairs_of(source)
     if isinstance(source, Sentences):
         return list(source.texts), []
-    detected = detect_kind(source, columns)
+    try:
+        detected = detect_kind(source, columns)
+    except DataError as error:
+        if columns is not None:
+            raise
+        # Pairs that are to be labelled have no label yet, or one that is not read.
+        try:
+            return None, read_bare_pairs(source)
+        except DataError:
+            raise error from None
     if detected.kind == "documents" and not in_memory(source):
         return list(document_sentences(read_documents(source))), []
     if detected.kind not in ("pairs", "tuples"):
         return unlabelled_texts(source, columns), []
     names = detected.columns
+    if detected.kind == "tuples" and names is None:
+        return None, _pairs_of(read_tuples(source, drop_bad_rows=True))
     # Pairs are read by three names; that of the label need not exist.
     if names is not None and len(split_columns(names)) == 2:
         names += ",label"

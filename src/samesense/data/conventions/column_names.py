@@ -108,7 +108,7 @@ JUDGEMENT_NAMES = tuple(
 
 IDENTIFIERS = frozenset(
     """
-    id idx index split uuid guid url date time timestamp annotator annotators lead_time
+    id idx index split uuid guid url date time timestamp annotator annotators lead_time lang language locale
     """.split()
 ).union([""])
 """Names of columns with metadata, unrelated to a row's texts."""
