@@ -22,9 +22,10 @@ from samesense.results.shown import Shown
 from samesense.types import Precision
 
 if TYPE_CHECKING:
-    from samesense.data.tuples.data import TupleData
     import numpy as np
 
+    from samesense.data.detected_kind import DetectedKind
+    from samesense.data.tuples.data import TupleData
     from samesense.inference.models.model import Model
     from samesense.types import Pair, Score
 
@@ -262,7 +263,6 @@ def _read(source: Source, columns: str | None) -> tuple[list[str] | None, list[P
     from samesense.data.pairs.read import read_bare_pairs
     from samesense.data.sentences import Sentences, unlabelled_texts
     from samesense.data.tuples.data import TupleData
-    from samesense.data.tuples.read import read_tuples
 
     if isinstance(source, PairData):
         return None, list(zip(source.sentences1, source.sentences2, strict=True))
@@ -284,10 +284,17 @@ def _read(source: Source, columns: str | None) -> tuple[list[str] | None, list[P
         return list(document_sentences(read_documents(source))), []
     if detected.kind not in ("pairs", "tuples"):
         return unlabelled_texts(source, columns), []
+    return None, _read_pairs(source, detected)
+
+
+def _read_pairs(source: Source, detected: DetectedKind) -> list[Pair]:
+    from samesense.data.pairs.read import read_bare_pairs
+    from samesense.data.tuples.read import read_tuples
+
     names = detected.columns
     if detected.kind == "tuples" and names is None:
-        return None, _pairs_of(read_tuples(source, drop_bad_rows=True))
+        return _pairs_of(read_tuples(source, drop_bad_rows=True))
     # Pairs are read by three names; that of the label need not exist.
     if names is not None and len(split_columns(names)) == 2:
         names += ",label"
-    return None, read_bare_pairs(source, columns=names)
+    return read_bare_pairs(source, columns=names)
