@@ -35,6 +35,18 @@ def test_nothing_is_advised_where_nothing_got_worse():
     assert advice(Verdict(task=FINE), seen(0.8, 0.85)) == ()
 
 
+def test_a_verdict_on_nli_labels_that_shows_no_difference_is_not_the_last_word():
+    finding = replace(FINE, low=-0.04, p_value=0.5, role="cross-fitted dev")
+    pairs = replace(PAIRS, labels=[0.0, 2.0, 2.0], kind="nli", scale=(0, 2), zero_class="contradiction")
+    run = replace(seen(0.8, 0.85), data=pairs, settings=CosentSettings(loss="angle"))
+    assert advice(Verdict(task=finding), run) == (
+        "give scored pairs as `test`: NLI labels, on which the verdict is, do not measure similarity",
+    )
+    assert advice(Verdict(task=replace(finding, role="test")), run) == ()
+    assert advice(Verdict(task=FINE), run) == ()
+    assert advice(Verdict(task=finding), replace(run, settings=CosentSettings())) == ()
+
+
 @pytest.mark.parametrize(
     ("what", "expected"),
     [

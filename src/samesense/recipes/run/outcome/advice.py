@@ -1,4 +1,4 @@
-"""Advice where a run has made its model worse, based on observations of the run."""
+"""Advice where a run has made its model worse, or its verdict cannot see all, based on observations of the run."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ class Observations:
 
 
 def advice(verdict: Verdict, run: Observations) -> tuple[str, ...]:
-    """Return suggestions, the likeliest first; none if nothing got worse."""
+    """Return suggestions, the likeliest first; none if nothing got worse and the verdict sees what was taught."""
     failed = any("has no figure" in message for message in (verdict.reason, *verdict.problems))
     if not verdict.harmed and not failed:
-        return ()
+        return tuple(_of_nli(verdict, run))
     task_worse = failed or (verdict.task is not None and verdict.task.word == "worse")
     suggestions: list[str] = []
     if task_worse:
@@ -52,6 +52,15 @@ def advice(verdict: Verdict, run: Observations) -> tuple[str, ...]:
     if task_worse:
         suggestions += _of_data(run)
     return tuple(suggestions)
+
+
+def _of_nli(verdict: Verdict, run: Observations) -> Iterator[str]:
+    """Yield how the similarity is measured that was taught beside NLI labels, where these show no difference."""
+    task = verdict.task
+    if task is None or task.role == "test" or task.word == "better":
+        return
+    if run.settings.teaches_beyond_labels(run.data):
+        yield "give scored pairs as `test`: NLI labels, on which the verdict is, do not measure similarity"
 
 
 def _of_training(run: Observations) -> Iterator[str]:
