@@ -87,7 +87,11 @@ def columns_of(form: str, rows: Rows) -> dict[str, list[Any]]:
     if form == "twice":
         return {"anchor": [row[0] for row in rows], "positive": [row[0] for row in rows]}
     if form == "formed":
-        return _triplet_columns(nli_triplets(rows))
+        triplets = nli_triplets(rows)
+        entailed = [row for row in rows if row[2] == "entailment"]
+        if 2 * len(triplets) >= len(entailed):
+            return _triplet_columns(triplets)
+        rows = entailed  # premises hardly repeat: a user has pairs, not a tenth of them as triplets
     if form == "triplets":
         return _triplet_columns(rows)
     columns: dict[str, list[Any]] = {"first": [row[0] for row in rows], "second": [row[1] for row in rows]}

@@ -324,6 +324,16 @@ FRESH = (
         "SICK-R, 500, base size", "scored", "mpnet-base", 500, _scored("en/sickr.train"), _scored("en/sickr.test")
     ),
     _of_pairs("PAWS, 500, base size", "binary", "mpnet-base", 500, _scored("en/paws.dev"), _scored("en/paws.test")),
+    _of_pairs("WikiNLI, 1,000", "nli", "default", 1000, _nli("nli/wikinli.train"), _nli("nli/wikinli.test")),
+    _of_pairs(
+        "LingNLI, 1,000, never tuned, on STS-B",
+        "nli",
+        "raw-bert-l6",
+        1000,
+        _nli("nli/lingnli.train"),
+        _scored("en/stsb.test"),
+    ),
+    _of_pairs("LingNLI, 1,000, on STS-B", "nli", "default", 1000, _nli("nli/lingnli.train"), _scored("en/stsb.test")),
 )
 """Tasks named when the defaults stood, to see them on what no one had looked at."""
 
