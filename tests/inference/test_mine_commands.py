@@ -144,7 +144,6 @@ def test_the_flag_of_a_second_table_is_named(run, tmp_path, monkeypatch, command
         "drift m m --texts a.csv --columns anchor --pairs bad.csv --threshold 0.5",
         "distil a.csv --columns anchor --teacher m --student static:4 --dev bad.csv --output run",
         "distil a.csv --columns anchor --teacher m --student static:4 --guard bad.csv --output run",
-        "train a.txt --dev bad.csv --output run",
         "train bad.csv --method simcse --supervised --output run",
         "augment bad.jsonl",
     ],
@@ -152,7 +151,6 @@ def test_the_flag_of_a_second_table_is_named(run, tmp_path, monkeypatch, command
 def test_rows_that_no_option_leaves_out_are_to_be_corrected(run, tmp_path, monkeypatch, command):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.csv").write_text("anchor,positive\nIs it?,Is it so?\nIs it now?,Is it so now?\n")
-    (tmp_path / "a.txt").write_text("Is it?\nIs it so?\n")
     (tmp_path / "bad.csv").write_text("sentence1,sentence2,label\na b,c d,1\ne f,g h,0\ni j,,1\n")
     (tmp_path / "bad.jsonl").write_text('{"anchor": "a", "positives": ["b"]}\n{"anchor": "c", "positives": []}\n')
     code, _, err = run(*command.split())
