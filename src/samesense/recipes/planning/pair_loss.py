@@ -31,6 +31,9 @@ NLI_LOSS = {"loss": "angle", "cosine_weight": 0.1, "angle_weight": 0.0}
 """Settings of the loss of NLI pairs: InfoNCE of the entailments, and CoSENT of all pairs at a tenth of its weight.
 
 CoSENT alone learns what is entailed, and forgets what is similar (docs/training.md).
+
+Source: Li and Li 2024 (AnglE), who train on NLI by the sum of these two and of a third term.
+Differs: the weights are chosen on three starts; without the third term.
 """
 
 
