@@ -62,7 +62,7 @@ class CosentSettings(EncoderSettings):
         """
         if not isinstance(train, PairData) or train.kind != "nli":
             return False
-        return self.loss == "info-nce" or (self.loss == "angle" and dict(self)["in_batch_weight"] > 0)
+        return self.loss == "info-nce" or (self.loss == "angle" and getattr(self, "in_batch_weight", 0) > 0)
 
     @property
     def spec(self) -> LossSpec:

@@ -160,8 +160,7 @@ def _read_part(
     part_reading = replace(reading, columns=columns)
     moved, _ = method.own_settings({}, part_reading)  # what is left of it is for labelled pairs
     _, settings = method.choose("auto", {**moved, **overrides}, lambda: data, form_of(group[0].detected))
-    if data is not None:
-        settings = choose_nli_loss(settings, data, overrides)
+    settings = choose_nli_loss(settings, data, overrides)
     if getattr(settings, "encoder", "bi") != "bi":
         raise ConfigError(f"{name}: data of several kinds train one encoder of sentences; received encoder cross.")
     if data is None:

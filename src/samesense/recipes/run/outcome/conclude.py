@@ -136,9 +136,8 @@ def reason_to_keep(
     ``keep_start`` unless-higher compares figures on the pairs of the verdict; where these are test, which chooses
     nothing, those on dev. On held-out anchors or texts, which are few, on dev pairs with few of one label, and on NLI
     labels beside in-batch negatives, which teach more than these labels measure, the start is kept only if training did
-    harm. With unless-better, an ``untuned`` start, never tuned for sentences, is
-    kept only if training did harm: training was shown to improve such models on meaning, which sections of documents do
-    not measure.
+    harm. With unless-better, an ``untuned`` start, never tuned for sentences, is kept only if training did harm:
+    training was shown to improve such models on meaning, which sections of documents do not measure.
     """
     if weight_share == 0:
         return f"model/ is the start, {job.settings.model}, as the folds found no part of the training better"
